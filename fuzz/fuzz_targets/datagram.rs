@@ -5,15 +5,15 @@ use linerate_facts::parse::datagram::{Header, datagrams};
 use linerate_units::stats::Arrivals;
 use linerate_record::wire::knock::{Knock, Place};
 
-// What one receive may give, with the tag of the stream and without.
+// The bytes of one receive call, with the right tag of the stream and with a wrong one.
 fuzz_target!(|bytes: &[u8]| {
     let tag = bytes.first_chunk().map_or(0, |raw: &[u8; 8]| u64::from_be_bytes(*raw));
     let mut arrivals = Arrivals::default();
     for header in datagrams(bytes, tag).flatten() {
-        // What was read is written again, and reads the same.
-        let mut again = header.encode().to_vec();
-        again.resize(usize::from(header.size), 0);
-        assert_eq!(Header::decode(&again, tag), Ok(header));
+        // A header that was decoded is encoded again, and must decode to the same value.
+        let mut repeated = header.encode().to_vec();
+        repeated.resize(usize::from(header.size), 0);
+        assert_eq!(Header::decode(&repeated, tag), Ok(header));
         arrivals.take(header.number);
         arrivals.expect(header.number);
     }

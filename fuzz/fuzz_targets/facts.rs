@@ -8,11 +8,11 @@ use linerate_record::reported::{Carrier, Counted, Measured, Outcome, Source, Too
 use linerate_units::Rate;
 use linerate_import::{merge, read};
 
-/// Longest note, in bytes.
+/// Longest allowed note, in bytes.
 const NOTE: usize = 2_000;
 
 fuzz_target!(|bytes: &[u8]| {
-    let (Ok(parsed), Ok(again)) = (read(bytes), read(bytes)) else {
+    let (Ok(parsed), Ok(repeated)) = (read(bytes), read(bytes)) else {
         return;
     };
     let mut host = Inventory::default();
@@ -21,9 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(notes.iter().all(|note| note.what.len() <= NOTE));
     }
     assert!(size(&host) <= 16 * 1024 + 1_000 * bytes.len());
-    // The same facts again, as of a file that is named twice, do not make a host grow.
+    // The same facts merged twice, as from a file that is named twice, do not make a host larger.
     let mut twice = host.clone();
-    for part in again.parts {
+    for part in repeated.parts {
         merge(&mut twice, part.facts);
     }
     assert!(size(&twice) <= size(&host), "{host:?} {twice:?}");
@@ -33,12 +33,12 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = explain(&material).remarks;
 });
 
-/// Length of all that is known of a host.
+/// Length of all facts of a host, as debug text in bytes.
 fn size(host: &Inventory) -> usize {
     format!("{host:?}").len()
 }
 
-/// A transfer, so that the judge compares the facts with a rate.
+/// A TCP transfer, so that the judge compares the facts with a rate.
 fn transfer() -> Source {
     let each = |direction| {
         let one = Transfer::new(Carrier::Tcp, direction, Rate(9_400_000_000), Counted::Receiver);

@@ -6,14 +6,14 @@ use linerate_record::iperf3::{
 };
 
 fuzz_target!(|bytes: &[u8]| {
-    // What was read is written again, and reads the same. Without the second half a decoder that
-    // loses something would pass.
+    // A value that was decoded is encoded again, and must decode to the same value. Otherwise a decoder that loses
+    // something would pass.
     if let Ok(params) = Params::decode(bytes) {
         assert_eq!(Params::decode(&params.encode()), Ok(params));
     }
     if let Ok(results) = Results::decode(bytes) {
-        let again = Results::decode(&results.encode());
-        assert_eq!(again.map(|again| again.bytes()), Ok(results.bytes()));
+        let repeated = Results::decode(&results.encode());
+        assert_eq!(repeated.map(|repeated| repeated.bytes()), Ok(results.bytes()));
         let _ = (results.packets(), results.errors(), results.jitter());
     }
     let _ = bytes.first_chunk().map(|raw| length(*raw));
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     datagrams(bytes);
 });
 
-/// A stream of datagrams: a byte tells the length of each, another one how long it took.
+/// A stream of datagrams: one byte is the length of each datagram, and another one the time until it arrived.
 fn datagrams(bytes: &[u8]) {
     for width in [Width::Narrow, Width::Wide] {
         let (mut intake, mut now, mut rest) = (Intake::new(width, 0), 0u64, bytes);
@@ -38,9 +38,9 @@ fn datagrams(bytes: &[u8]) {
             held += datagram.len() as u64;
             rest = behind;
             if let Some(header) = Header::read(datagram, width) {
-                let mut again = datagram.to_vec();
-                header.write(width, &mut again);
-                let read = Header::read(&again, width);
+                let mut repeated = datagram.to_vec();
+                header.write(width, &mut repeated);
+                let read = Header::read(&repeated, width);
                 assert_eq!(read.map(|read| read.number), Some(header.number));
             }
         }

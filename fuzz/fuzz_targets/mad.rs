@@ -6,10 +6,10 @@ use linerate_fabric::mad::LEN;
 use linerate_fabric::walk::{OUTSTANDING, PARTS, Walk};
 use linerate_units::Nanos;
 
-/// Bytes of a reply's data that one step takes from the input.
+/// Bytes of the input that each step uses as data of a reply.
 const STEP: usize = 72;
 
-// A walk whose requests are answered with any bytes: at first with a header that fits, then without.
+// A walk whose replies are arbitrary bytes: each is received first without a valid header, then with one.
 fuzz_target!(|bytes: &[u8]| {
     let mut walk = Walk::default();
     let mut now = Nanos(0);

@@ -15,7 +15,7 @@ use linerate_record::wire::proof::Claim;
 use linerate_session::peer::address::Target;
 use linerate_session::peer::keys::Key;
 
-/// Judges readings of a far end as those of a real run.
+/// Judges a real run in which the readings of the far end are replaced by `far`.
 fn judged(far: EndReadings) {
     static RUN: LazyLock<Record> = LazyLock::new(|| {
         let file = include_bytes!("../../crates/linerate/tests/records/planted-two-streams.lnr");
@@ -31,16 +31,16 @@ fn judged(far: EndReadings) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // What was read is written again, and reads the same. Without the second half a decoder that
-    // loses something would pass.
+    // A value that was decoded is encoded again, and must decode to the same value. Otherwise a decoder that loses
+    // something would pass.
     if let Ok(ask) = Ask::decode(bytes)
-        && let Ok(again) = ask.encode()
+        && let Ok(repeated) = ask.encode()
     {
         if let Ask::Prepare { plan } = &ask {
             let own = Taken::of(plan, None);
             let _ = PlanLimits::default().set(plan, own, Taken::default());
         }
-        assert_eq!(Ask::decode(&again), Ok(ask));
+        assert_eq!(Ask::decode(&repeated), Ok(ask));
     }
     if let Ok(Answer::Readings { end }) = Answer::decode(bytes) {
         judged(end);
@@ -55,10 +55,10 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        // What a user typed or piped in.
+        // Text that a user typed or piped in.
         let _ = Target::from_str(text);
         if let Ok(key) = text.parse::<Key>() {
-            assert!(key.text().parse::<Key>().is_ok_and(|again| again == key));
+            assert!(key.text().parse::<Key>().is_ok_and(|repeated| repeated == key));
         }
     }
 });

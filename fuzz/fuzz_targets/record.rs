@@ -5,8 +5,8 @@ use linerate_judge::model::derive;
 use linerate_record::frame;
 use linerate_judge::verdict::judge;
 
-/// The bytes as frames with the lengths and checksums that belong to them: mutations alone hardly ever hit one.
-/// Each begins with its kind and its length.
+/// Turns the bytes into frames with valid lengths and checksums: random mutations hardly ever make one valid. In the
+/// input, each frame begins with its kind and its length.
 fn framed(mut bytes: &[u8]) -> Vec<u8> {
     let mut file = frame::header();
     while let Some((head, rest)) = bytes.split_first_chunk::<5>() {
@@ -27,7 +27,7 @@ fn framed(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // As a file, and as the frames of one: most inputs would end at the header.
+    // The bytes are read as a file, and as the frames of a file: most inputs would fail at the file header.
     for file in [bytes, &framed(bytes)] {
         if let Ok((record, _)) = frame::decode(file) {
             let _ = judge(&derive(&record));

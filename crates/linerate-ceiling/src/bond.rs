@@ -1,6 +1,6 @@
-//! Several links between two hosts: their sum, but one link for each stream.
+//! Parallel links between two hosts: together they carry the sum of their rates, but each stream uses only one link.
 
-/// How many of `streams` each of `members` carries when they are spread as evenly as can be.
+/// Number of streams on each member link when `streams` are spread over `members` links as evenly as can be.
 pub fn spread(streams: u32, members: u32) -> Vec<u32> {
     let (each, more) = match members {
         0 => return Vec::new(),

@@ -1,14 +1,14 @@
-//! A quantity between two ends.
+//! An interval: the lowest and the highest possible value of a quantity.
 
-/// Larger than any rate, price or size that is counted here, and far from what overflows.
+/// Upper limit of every value in [`Bounds`]: larger than any real rate, price or size, and far from an overflow.
 const LARGEST: f64 = 1e18;
 
-/// Which end of every interval is used: the one with the least goodput, or the one with the most.
+/// Which end of every interval is used: the one that gives the least goodput, or the one that gives the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The end with the least goodput.
+    /// The end that gives the least goodput.
     Low,
-    /// The end with the most goodput.
+    /// The end that gives the most goodput.
     High,
 }
 
@@ -16,7 +16,7 @@ impl End {
     /// Both ends of an interval.
     pub const ALL: [Self; 2] = [Self::Low, Self::High];
 
-    /// The end of its interval that a cost must have for this end of the goodput.
+    /// End of a cost interval that gives this end of the goodput: the high cost gives the low goodput.
     pub(super) const fn of_cost(self) -> Self {
         match self {
             Self::Low => Self::High,
@@ -63,7 +63,7 @@ impl Bounds {
         self.high
     }
 
-    /// One end of the interval.
+    /// The end of the interval that `end` names.
     pub const fn at(self, end: End) -> f64 {
         match end {
             End::Low => self.low,
@@ -71,12 +71,12 @@ impl Bounds {
         }
     }
 
-    /// Whether both ends are the same but for rounding.
+    /// Whether lower and upper end are equal, except for rounding.
     pub fn is_exact(self) -> bool {
         self.high - self.low <= self.high * 1e-9
     }
 
-    /// Whether `value` is inside, ends included.
+    /// Whether `value` is inside the interval, ends included.
     pub fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

@@ -5,7 +5,7 @@ use super::{Bounds, Cost, Demand, Path, Resource, StreamGroup, usb};
 use linerate_plan::path::{Direction, Place};
 
 impl Description {
-    /// Builds the path of the description.
+    /// Builds the path that this description describes.
     pub fn path(&self) -> Path {
         let mut builder = Builder {
             description: self,
@@ -17,7 +17,7 @@ impl Description {
         builder.path
     }
 
-    /// One group for each direction and link; [`Builder::ask`] finds it by both.
+    /// One group of streams for each direction and link. [`Builder::ask`] finds a group by direction and link.
     fn groups(&self) -> Vec<StreamGroup> {
         let group = |direction, streams: &Bounds| StreamGroup {
             direction,
@@ -59,8 +59,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Each slot has a direction to the card and one to memory. A card that sends reads memory and sends
-    /// requests for it; a card that receives writes memory.
+    /// Adds two resources for each slot: one for transfers to the card, one for transfers to memory. A card that
+    /// sends reads memory, and its read requests use the direction to memory; a card that receives writes memory.
     fn slots(&mut self, part: &Part, slots: &Slots) {
         let (most, headers) = headers(slots.frame_per_byte);
         let with_headers = |cost: Cost| {
@@ -139,7 +139,7 @@ impl Builder<'_> {
         self.path.resources.len() - 1
     }
 
-    /// Lets the group of one direction and link use a resource.
+    /// Adds a demand on `resource` to the group of streams of this direction and link.
     fn ask(&mut self, way: Direction, link: usize, resource: usize, cost: Cost, formula: String) {
         let ways = &self.description.directions;
         let Some(first) = ways.iter().position(|known| *known == way) else {
@@ -152,7 +152,7 @@ impl Builder<'_> {
     }
 }
 
-/// Largest number of bytes, headers included, for each payload byte, and the end of a formula that says so.
+/// Largest number of bytes, headers included, for each payload byte; and words that name the headers in a formula.
 fn headers(frame_per_byte: Option<f64>) -> (f64, String) {
     let most = frame_per_byte.unwrap_or(1.0).max(1.0);
     let words = frame_per_byte.map(|_| format!(" and {:.0} % for headers", (most - 1.0) * 100.0));
@@ -169,8 +169,8 @@ mod tests {
 
     const FAST: Rate = Rate(100_000_000_000);
 
-    /// The remaining capacity of the near end's parts in a direction, in units of 10 Mb/s, over `links` links
-    /// with a stream each.
+    /// Goodput that the near end's parts allow in a direction, low and high, in units of 10 Mb/s: over `links`
+    /// links with one stream each.
     fn leaves(packet: Packet, links: usize, kinds: Vec<Kind>, way: Direction) -> Vec<[u64; 2]> {
         let part = |(at, kind)| Part {
             name: format!("part {at}"),
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Slots of four lanes of the third generation with these numbers, a link to each.
+    /// Slots of four lanes of PCIe generation 3: one link for each number, links with equal numbers share a slot.
     fn slots(numbers: &[usize], frame_per_byte: Option<f64>) -> Kind {
         let slot = pcie::Slot {
             generations: vec![3],

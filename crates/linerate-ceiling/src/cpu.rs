@@ -3,7 +3,7 @@
 
 use super::Bounds;
 
-/// Packets per second of a goodput in bits per second, at `payload` bytes in each.
+/// Packets per second that carry a goodput in bits per second, with `payload` bytes in each packet.
 pub fn packets(goodput: Bounds, payload: Bounds) -> Bounds {
     let per_second = |bits: f64, bytes: f64| bits / 8.0 / bytes.max(1.0);
     Bounds::new(

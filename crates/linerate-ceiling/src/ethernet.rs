@@ -1,4 +1,4 @@
-//! Ethernet: what TCP and UDP leave of the wire.
+//! Ethernet: the share of the line rate that remains for payload of TCP and UDP.
 
 use super::{Bounds, Packet};
 
@@ -14,7 +14,7 @@ pub const VLAN: u32 = 4;
 /// Bytes of a TCP header without options.
 //= RFC 9293, section 3.1
 const TCP: u32 = 20;
-/// Bytes that timestamps use in each segment, padding included.
+/// Bytes that TCP timestamps use in each segment, padding included.
 //= RFC 7323, appendix A
 const TIMESTAMPS: u32 = 12;
 /// Bytes of a UDP header.
@@ -38,7 +38,7 @@ pub const IPIP: u32 = 0;
 //= WireGuard white paper, section 5.4.6
 pub const WIREGUARD: u32 = UDP + 16 + 16;
 
-/// Version of the Internet Protocol.
+/// Version of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ip {
     /// IPv4, with a header of 20 bytes.
@@ -48,10 +48,10 @@ pub enum Ip {
 }
 
 impl Ip {
-    /// Both versions.
+    /// Both versions of IP.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
-    /// Bytes of the header without options.
+    /// Bytes of the IP header without options.
     //= RFC 791, section 3.1; RFC 8200, section 3
     pub const fn header(self) -> u32 {
         match self {
@@ -69,12 +69,12 @@ pub enum Transport {
         /// Whether each segment carries timestamps.
         timestamps: bool,
     },
-    /// Datagrams that fill the packet.
+    /// UDP datagrams that fill the packet.
     Udp,
 }
 
 impl Transport {
-    /// Bytes of the IP header.
+    /// Bytes of the header of TCP or UDP.
     pub const fn header(self) -> u32 {
         match self {
             Self::Tcp { timestamps: true } => TCP + TIMESTAMPS,
@@ -84,23 +84,23 @@ impl Transport {
     }
 }
 
-/// A kind of tunnel, with its bytes over IPv4; over IPv6 a tunnel needs 20 bytes more.
+/// A kind of tunnel. Its header bytes are those over IPv4; over IPv6 a tunnel needs 20 bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tunnel {
     /// VXLAN (RFC 7348).
     Vxlan,
-    /// RFC 8926, without options.
+    /// Geneve (RFC 8926), without options.
     Geneve,
-    /// RFC 2784, without key and checksum.
+    /// GRE (RFC 2784), without key and checksum.
     Gre,
     /// IP in IP (RFC 2003).
     IpIp,
-    /// Transport data messages of WireGuard.
+    /// WireGuard, for its transport data messages.
     WireGuard,
 }
 
 impl Tunnel {
-    /// Names of the kinds as users type them.
+    /// Names of the kinds of tunnel as users type them.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("vxlan", Self::Vxlan),
         ("geneve", Self::Geneve),
@@ -109,7 +109,7 @@ impl Tunnel {
         ("wireguard", Self::WireGuard),
     ];
 
-    /// Bytes between the outer MTU and the packet inside, with an outer header of IPv4.
+    /// Bytes that a tunnel takes from the outer MTU, its outer IPv4 header included: the rest is the inner packet.
     pub const fn header(self) -> u32 {
         let inside = match self {
             Self::Vxlan => VXLAN + ETHERNET,
@@ -122,7 +122,7 @@ impl Tunnel {
     }
 }
 
-/// Bytes on the wire of a full frame.
+/// Bytes that a full frame takes on the wire, with preamble and gap.
 pub const fn wire(mtu: u32, vlans: u32) -> u32 {
     mtu.saturating_add(FRAME + VLAN * vlans)
 }
@@ -133,8 +133,8 @@ pub fn payload(mtu: u32, ip: Ip, transport: Transport, tunnel: Option<Tunnel>) -
     mtu.saturating_sub(around + ip.header() + transport.header())
 }
 
-/// Full packets of every possible kind: each MTU with each version of IP and each transport. `None` if one of
-/// them has no payload.
+/// Full packets of every possible combination of MTU, version of IP and transport. `None` if one of them has no
+/// payload.
 pub fn packet(
     mtus: &[u32],
     ips: &[Ip],
@@ -163,7 +163,7 @@ pub fn frame(mtu: u32, vlans: u32) -> f64 {
     f64::from(mtu) + f64::from(ETHERNET + VLAN * vlans)
 }
 
-/// Bytes per second of a port.
+/// Capacity of a port in bytes per second.
 pub fn capacity(bits_per_second: f64) -> Bounds {
     Bounds::exact(bits_per_second / 8.0)
 }
@@ -175,7 +175,7 @@ mod tests {
     const STAMPED: Transport = Transport::Tcp { timestamps: true };
     const PLAIN: Transport = Transport::Tcp { timestamps: false };
 
-    /// Goodput of a port in Mb/s.
+    /// Goodput in Mb/s of a port with a line rate of `mbps`.
     fn goodput(mbps: f64, mtu: u32, ip: Ip, transport: Transport) -> f64 {
         let packet = packet(&[mtu], &[ip], &[transport], 0, None).unwrap();
         mbps / packet.wire_per_byte.low()

@@ -1,4 +1,4 @@
-//! InfiniBand: data rates of links, and the parts of them that RDMA and IP can use.
+//! InfiniBand: data rates of links, and the share of these rates that RDMA and IP can use.
 
 use super::ethernet::{Ip, Transport};
 use super::{Bounds, Packet};
@@ -8,44 +8,44 @@ use linerate_plan::transport::rdma::{Operation, Service};
 /// transport header 12, invariant check 4, variant check 2.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapters 7 and 9
 const PACKET: u32 = 8 + 12 + 4 + 2;
-/// Global route header.
+/// Bytes of the global route header.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 8
 pub(super) const GLOBAL_ROUTE: u32 = 40;
-/// Bytes that a datagram has besides.
+/// Bytes of the extended header that a datagram (UD) has in addition.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 const DATAGRAM: u32 = 8;
-/// Bytes between the InfiniBand packet and the IP packet.
+/// Bytes of the IPoIB header between the InfiniBand headers and the IP packet.
 //= RFC 4391, section 6
 const IPOIB: u32 = 4;
 
-/// Sizes of payload that a packet can have at most.
+/// Possible MTUs of a link: the most payload bytes of one packet.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 pub const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 
-/// Lanes that a link can have.
+/// Possible numbers of lanes of a link.
 //= InfiniBand Architecture Specification 1.4, volume 2, chapter 5
 pub const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 
 /// Speed of an InfiniBand lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// 2.5 Gb/s, 8b/10b.
+    /// 2.5 Gb/s, line code 8b/10b.
     Sdr,
-    /// 5 Gb/s, 8b/10b.
+    /// 5 Gb/s, line code 8b/10b.
     Ddr,
-    /// 10 Gb/s, 8b/10b.
+    /// 10 Gb/s, line code 8b/10b.
     Qdr,
-    /// 10.3125 Gb/s, 64b/66b.
+    /// 10.3125 Gb/s, line code 64b/66b.
     Fdr10,
-    /// 14.0625 Gb/s, 64b/66b.
+    /// 14.0625 Gb/s, line code 64b/66b.
     Fdr,
-    /// 25.78125 Gb/s, 64b/66b.
+    /// 25.78125 Gb/s, line code 64b/66b.
     Edr,
-    /// 53.125 Gb/s, of which 50 are data.
+    /// 53.125 Gb/s per lane, of which 50 Gb/s are data.
     Hdr,
-    /// 106.25 Gb/s, of which 100 are data.
+    /// 106.25 Gb/s per lane, of which 100 Gb/s are data.
     Ndr,
-    /// 212.5 Gb/s, of which 200 are data.
+    /// 212.5 Gb/s per lane, of which 200 Gb/s are data.
     Xdr,
 }
 
@@ -69,7 +69,7 @@ impl Speed {
         found.map_or("", |(name, _)| name)
     }
 
-    /// Data of one lane, bits per second, after the line code and error correction.
+    /// Data rate of one lane in bits per second, after line code and error correction.
     //= InfiniBand Architecture Specification 1.4, volume 2, chapter 5; libibmad, mad_dump_linkspeed
     pub fn lane(self) -> f64 {
         match self {
@@ -79,7 +79,7 @@ impl Speed {
             Self::Fdr10 => 10.3125e9 * 64.0 / 66.0,
             Self::Fdr => 14.0625e9 * 64.0 / 66.0,
             Self::Edr => 25.78125e9 * 64.0 / 66.0,
-            // 514/544 is left by error correction, 256/257 by the line code.
+            // Error correction leaves 514 of 544 bits, the line code 256 of 257.
             Self::Hdr => 53.125e9 * 514.0 / 544.0 * 256.0 / 257.0,
             Self::Ndr => 106.25e9 * 514.0 / 544.0 * 256.0 / 257.0,
             Self::Xdr => 212.5e9 * 514.0 / 544.0 * 256.0 / 257.0,
@@ -92,26 +92,26 @@ pub fn capacity(speed: Speed, width: u32) -> Bounds {
     Bounds::exact(f64::from(width) * speed.lane() / 8.0)
 }
 
-/// Full packets of large RDMA messages, with any of `mtus`.
+/// Full packets of large RDMA messages, with any MTU of `mtus`.
 pub fn rdma(mtus: &[u32]) -> Option<Packet> {
     let kinds: Vec<_> = mtus.iter().map(|mtu| (*mtu, mtu + PACKET)).collect();
     Packet::any(&kinds)
 }
 
-/// A request of RDMA.
+/// An RDMA request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// The operation that carries the payload.
     pub op: Operation,
     /// The transport service of its queue pair.
     pub service: Service,
-    /// Payload in bytes.
+    /// Payload of the request in bytes.
     pub size: u32,
 }
 
-/// Bytes that the packets of a request of RDMA have besides those of a packet in the middle of it: the address in the first
-/// packet of a write, the immediate value in the last packet, the acknowledgement in the first and the last packet of an
-/// answer to a read.
+/// Header bytes that an RDMA request has only once, in its first or last packet: the address in the first packet of
+/// a write, the immediate value in the last packet, the acknowledgement header in the first and in the last packet
+/// of an answer to a read.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 const fn once(op: Operation, packets: u32) -> u32 {
     const ADDRESS: u32 = 16;
@@ -126,14 +126,14 @@ const fn once(op: Operation, packets: u32) -> u32 {
     }
 }
 
-/// The packets of a request of RDMA, as one; `is_global`: with a global route header. `None` without payload, or without a
-/// size of packets.
+/// All packets of an RDMA request, added up as one packet. `is_global`: each has a global route header. `None` if
+/// the request has no payload, or if `mtu` is zero.
 pub fn message(request: Request, mtu: u32, is_global: bool) -> Option<Packet> {
     let each = if is_global { PACKET + GLOBAL_ROUTE } else { PACKET };
     whole(request, mtu, each)
 }
 
-/// The packets of a request with `each` bytes of headers in each of them.
+/// All packets of an RDMA request, added up as one packet, with `each` bytes of headers in each of them.
 pub fn whole(request: Request, mtu: u32, each: u32) -> Option<Packet> {
     let Request { op, service, size } = request;
     if size == 0 || mtu == 0 {
@@ -149,8 +149,8 @@ pub fn whole(request: Request, mtu: u32, each: u32) -> Option<Packet> {
     Some(Packet::sized(size, size.checked_add(headers)?))
 }
 
-/// Full packets of IP, as large as any of `ip_mtus`, over packets as large as any of `mtus`: one
-/// datagram where it fits into one, else a message of several.
+/// Full IP packets, with any size of `ip_mtus`, over InfiniBand packets with any size of `mtus`. An IP packet is
+/// one datagram if it fits into one InfiniBand packet, else a message of several packets.
 pub fn ipoib(
     mtus: &[u32],
     ip_mtus: &[u32],
@@ -168,7 +168,7 @@ pub fn ipoib(
     Packet::any(&kinds)
 }
 
-/// Bytes on the wire of a packet of IP.
+/// Bytes that an IP packet takes on the InfiniBand link.
 fn ipoib_wire(ip_mtu: u32, mtu: u32) -> u32 {
     let message = ip_mtu + IPOIB;
     if message <= mtu {
@@ -182,7 +182,7 @@ fn ipoib_wire(ip_mtu: u32, mtu: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Data rate in Gb/s.
+    /// Data rate of a link in Gb/s.
     fn data(speed: Speed, width: u32) -> f64 {
         capacity(speed, width).low() * 8.0 / 1e9
     }

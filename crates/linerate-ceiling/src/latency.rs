@@ -1,8 +1,8 @@
-//! Minimum latencies: the least that physics and link rates allow in one direction, in seconds.
+//! Minimum latencies: the shortest one-way delay that physics and link rates allow, in seconds.
 
 use super::Bounds;
 
-/// Seconds that light takes for a metre of fibre; copper is a little faster.
+/// Seconds that light needs for a metre of fibre; a signal in copper is a little faster.
 //= ITU-T G.652: group index 1.468
 const METRE: f64 = 1.468 / 299_792_458.0;
 
@@ -15,18 +15,18 @@ pub struct Part {
     pub seconds: f64,
 }
 
-/// The time to transfer `bytes` over something with a capacity of `capacity` bytes per second, at its fastest.
+/// The shortest time to transfer `bytes` over a link or bus with a capacity of `capacity` bytes per second.
 pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     let rate = capacity.high().max(1.0);
     Part { words: format!("{bytes} B on the {name}"), seconds: bytes / rate }
 }
 
-/// The propagation time on a cable of `metres` metres.
+/// The propagation delay of a cable of `metres` metres.
 pub fn propagation(metres: f64) -> Part {
     Part { words: format!("{metres} m of cable"), seconds: metres * METRE }
 }
 
-/// The time in switches, each of which takes `seconds`; one whose time is not known counts as none.
+/// The delay of `count` switches, `seconds` in each of them; zero if the delay of a switch is not known.
 pub fn switches(count: u32, seconds: Option<f64>) -> Part {
     let s = if count == 1 { "" } else { "es" };
     let unknown = seconds.map_or(" as 0 ns", |_| "");

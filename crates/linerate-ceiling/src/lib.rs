@@ -1,9 +1,9 @@
 //! Ceilings: the most goodput that each part of a path allows, computed from its hardware.
 //!
-//! Each kind of hardware has a file here: the file computes its capacity, and the cost of a payload byte, a
-//! packet or an operation. A case file and a run describe their paths with the same [parts](part);
-//! [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares that among the groups.
-//! [`fingerprint`] names the limit that a figure is the sign of.
+//! Each kind of hardware has a file here: it computes the capacity of the hardware, and the cost of a payload byte,
+//! a packet or an operation. A case file and a run describe their paths with the same [parts](part);
+//! [`part::Description::path`] makes a [`Path`] of them, and [`Path::solve`] shares its capacity among the groups
+//! of streams. [`fingerprint`] names the hardware whose ceiling a measured rate may be.
 //! Nothing here is measured or guessed: an unknown input gives an interval of all its possible values.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -10,13 +10,13 @@ use linerate_units::Rate;
 /// A link between two ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// Ethernet of a rate.
+    /// Ethernet with this line rate.
     Ethernet(Rate),
-    /// InfiniBand.
+    /// InfiniBand with a number of lanes and a speed.
     InfiniBand {
         /// Number of lanes.
         width: u32,
-        /// Speed of each lane.
+        /// Signalling speed of each lane.
         speed: Speed,
     },
 }
@@ -75,7 +75,7 @@ impl FromStr for Link {
     }
 }
 
-/// A width that links of a kind have, by its number of lanes.
+/// Parses a number of lanes; an error if it is not one of `widths`.
 pub fn lanes(width: &str, widths: &[u32], what: &str) -> Result<u32, String> {
     let found = widths.iter().find(|w| w.to_string() == width);
     found.copied().ok_or_else(|| {
@@ -84,7 +84,7 @@ pub fn lanes(width: &str, widths: &[u32], what: &str) -> Result<u32, String> {
     })
 }
 
-/// The row of a name, whatever its case.
+/// The value that belongs to a name in `names`, upper or lower case; an error if there is none.
 pub fn named<T: Copy>(text: &str, names: &[(&str, T)], what: &str) -> Result<T, String> {
     let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or_else(|| {

@@ -1,18 +1,18 @@
-//! Memory: bandwidth of the channels, and how often payload crosses them.
+//! Memory: bandwidth of the memory channels, and how often each payload byte crosses them.
 
 use super::Bounds;
 use linerate_plan::Access;
 
-/// Bytes that a channel moves in one transfer.
+/// Bytes that a memory channel moves in one transfer.
 //= JEDEC JESD21-C: modules have 64 bits of data
 const BUS: f64 = 8.0;
 
 /// Memory channels of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channels {
-    /// Channels with modules.
+    /// Number of channels that have memory modules.
     pub count: u32,
-    /// Transfers per second, in millions.
+    /// Speed of the modules, in millions of transfers per second.
     pub speed: u32,
 }
 
@@ -22,7 +22,7 @@ impl Channels {
         Bounds::exact(f64::from(self.count) * f64::from(self.speed) * 1e6 * BUS)
     }
 
-    /// The goodput that `crossings` leave, in words.
+    /// The formula of the goodput in words, if each payload byte crosses the channels `crossings` times.
     pub fn words(self, crossings: u32) -> String {
         let crossed = match crossings {
             1 => "once".to_owned(),
@@ -33,18 +33,18 @@ impl Channels {
     }
 }
 
-/// The fewest times that a received byte crosses memory if cards cannot write into the cache: the card writes
-/// it, and a program that copies reads it. Sent bytes can come from the cache.
+/// Fewest times that a received byte crosses the memory channels if cards cannot write into the cache: the card
+/// writes it, and a program that copies reads it. Sent bytes can come from the cache.
 pub const fn fewest(copied: bool) -> u32 {
     if copied { 2 } else { 1 }
 }
 
-/// How often a received byte usually crosses memory: the card writes it; a copy reads and writes.
+/// How often a received byte usually crosses the memory channels: the card writes it; a copy reads and writes it.
 pub const fn typical(copied: bool) -> u32 {
     if copied { 3 } else { 1 }
 }
 
-/// The least number of times that each byte of memory operations crosses the channels, counted once for each.
+/// Fewest times that each byte of a memory operation crosses the channels: one read or write is one crossing.
 /// Writes that bypass the caches need not read the old contents.
 pub const fn crossings(access: Access) -> u32 {
     match access {

@@ -1,4 +1,4 @@
-//! The described parts of a path: from a case file, or from the readings of the hosts of a run.
+//! The parts of a path as they are described in a case file, or by the readings of the hosts of a run.
 
 use super::{Bounds, Cost, Input, Link, Packet, pcie};
 use linerate_plan::path::{Direction, Place, Stage};
@@ -9,11 +9,11 @@ use linerate_units::Rate;
 pub struct Description {
     /// The directions in which payload flows.
     pub directions: Vec<Direction>,
-    /// Streams on each of the parallel links. Each link has one group of streams in each direction.
+    /// Number of streams on each of the parallel links. Each link has one group of streams in each direction.
     pub streams: Vec<Bounds>,
-    /// The packets that are sent.
+    /// Size and payload of the packets that are sent.
     pub packet: Packet,
-    /// Payload bytes of an operation.
+    /// Payload bytes of an operation (a read, write or message).
     pub operation: Bounds,
     /// The parts, in the order of the forward direction.
     pub parts: Vec<Part>,
@@ -24,9 +24,9 @@ pub struct Description {
 pub struct Part {
     /// Name: `link`, `near slot of eth0`.
     pub name: String,
-    /// The stage of the part.
+    /// The stage of the path that the part belongs to.
     pub stage: Stage,
-    /// The place of the part.
+    /// Where the part is: at the near end, at the far end, or between them.
     pub side: Place,
     /// The directions that use the part.
     pub ways: Vec<Direction>,
@@ -43,65 +43,65 @@ pub enum Kind {
     Links(Links),
     /// PCI Express slots, or the links of switches above them.
     Slots(Slots),
-    /// The wires of USB that adapters are on.
+    /// The USB links that network adapters are attached to.
     Usb(Usb),
     /// A part that all groups of streams share: a bus, memory, a shaper, a device.
     Shared(Shared),
-    /// A limit for each stream.
+    /// A rate limit for each single stream.
     EachStream(EachStream),
 }
 
 /// Parallel links.
 #[derive(Debug, Clone)]
 pub struct Links {
-    /// The values of each link.
+    /// The rate of each link.
     pub links: Vec<Link>,
-    /// Start of the formula if there are several links: `2 x `.
+    /// Start of the formula if there are several links, such as `2 x `; else empty.
     pub times: String,
 }
 
 /// The slots of cards.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    /// For each link the number of its slot, and the slot. Links with the same number share a slot.
+    /// For each link, the number of its slot and the slot itself. Links with the same number share a slot.
     pub of_links: Vec<(usize, pcie::Slot)>,
-    /// Start of the formula if there are several slots: `2 slots of `.
+    /// Start of the formula if there are several slots, such as `2 slots of `; else empty.
     pub times: String,
-    /// Bytes that cross it for each payload byte at the most, because of the headers of packets; a card that cuts and
-    /// joins packets needs fewer. `None` if headers are not counted.
+    /// Largest number of bytes, packet headers included, that cross the slot for each payload byte; a card that
+    /// cuts and joins packets needs fewer. `None` if headers are not counted.
     pub frame_per_byte: Option<f64>,
-    /// Further inputs of the direction to memory.
+    /// Further inputs of the ceiling in the direction to memory.
     pub request_inputs: Vec<Input>,
 }
 
-/// The wires of USB that adapters are on.
+/// The USB links that network adapters are attached to.
 #[derive(Debug, Clone)]
 pub struct Usb {
-    /// For each link the number of its wire, and the wire's signalling rate. Links with the same number share a
-    /// wire.
+    /// For each network link, the number of its USB link, and the signalling rate of the USB link. Network links
+    /// with the same number share a USB link.
     pub of_links: Vec<(usize, Rate)>,
-    /// Bytes that cross it for each payload byte, because of the headers of packets.
+    /// Bytes, packet headers included, that cross the USB link for each payload byte.
     pub frame_per_byte: f64,
 }
 
 /// A limit that all groups of streams share.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// Capacity in units per second.
+    /// Capacity in units per second: bytes, packets or operations.
     pub capacity: Bounds,
-    /// How much of the capacity each group uses.
+    /// How much of the capacity each group uses for a payload byte, a packet or an operation.
     pub cost: Cost,
-    /// The formula of the goodput that it allows.
+    /// The formula of the goodput that the limit allows.
     pub formula: String,
 }
 
-/// A limit for each stream.
+/// A rate limit for each single stream.
 #[derive(Debug, Clone)]
 pub struct EachStream {
     /// Highest rate of a stream.
     pub rate: Rate,
-    /// The bytes that count towards the limit.
+    /// How many bytes count towards the limit for each payload byte, packet or operation.
     pub cost: Cost,
-    /// The formula of the goodput that it allows.
+    /// The formula of the goodput that the limit allows.
     pub formula: String,
 }

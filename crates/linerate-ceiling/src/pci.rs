@@ -1,4 +1,4 @@
-//! Conventional PCI and PCI-X: one bus, which both directions and all its cards share.
+//! Conventional PCI and PCI-X: one bus, shared by both directions and by all its cards.
 
 use super::Bounds;
 
@@ -7,13 +7,13 @@ use super::Bounds;
 pub struct Bus {
     /// The name of the bus as users type it: `pci-32/33`.
     pub name: &'static str,
-    /// Bits that move in one clock.
+    /// Width of the bus: bits that move in one clock cycle.
     pub bits: u32,
-    /// Clock in units of 100/3 MHz: the nominal 33 MHz are one unit.
+    /// Clock rate in units of 100/3 MHz: the nominal 33 MHz are one unit.
     thirds: u32,
 }
 
-/// The buses that were built: width in bits and clock in MHz.
+/// The standard buses: name, width in bits, and clock rate in units of 100/3 MHz.
 //= PCI Local Bus Specification 3.0, section 1; PCI-X Addendum 1.0, section 1
 pub const BUSES: [Bus; 7] = [
     bus("pci-32/33", 32, 1),
@@ -30,17 +30,17 @@ const fn bus(name: &'static str, bits: u32, thirds: u32) -> Bus {
 }
 
 impl Bus {
-    /// Clock of the bus in Hz.
+    /// Clock rate of the bus in Hz.
     pub fn clock(self) -> f64 {
         f64::from(self.thirds) * 1e8 / 3.0
     }
 
-    /// Bytes per second for both directions together: one transfer in each clock.
+    /// Bytes per second for both directions together: one transfer in each clock cycle.
     pub fn capacity(self) -> Bounds {
         Bounds::exact(f64::from(self.bits) / 8.0 * self.clock())
     }
 
-    /// The formula of the goodput.
+    /// The formula of the goodput that the bus allows.
     pub fn words(self) -> String {
         let clock = self.clock() / 1e6;
         format!("{} bit x {clock:.1} MHz, shared by both directions", self.bits)

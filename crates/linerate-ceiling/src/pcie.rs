@@ -1,8 +1,8 @@
 //! PCI Express: the payload capacity of a slot's lanes.
 //!
-//! A card that receives from the network writes memory. A card that sends reads memory, and its requests travel
-//! in the other direction. Both ends of an interval follow pcie-bench: at the upper end the link carries only
-//! data packets, at the lower end also acknowledgements and credits as often as recommended.
+//! A card that receives from the network writes memory. A card that sends reads memory, and its read requests cross
+//! the slot in the other direction. The ends of each interval follow pcie-bench: at the upper end the link carries
+//! only data packets, at the lower end also acknowledgements and flow control credits as often as recommended.
 
 use super::{Bounds, Cost};
 use linerate_units::Transfers;
@@ -10,29 +10,29 @@ use linerate_units::Transfers;
 /// Bytes around the payload of a memory write: framing and data link 8, header 4, address 12.
 //= Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018, section 3
 const WRITE: f64 = 24.0;
-/// Bytes of a request to read.
-//= the same
+/// Bytes of a read request, which has no payload.
+//= Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018, section 3
 const REQUEST: f64 = 24.0;
-/// Bytes around the payload of a completion, which answers a read.
-//= the same
+/// Bytes around the payload of a completion, the packet that answers a read request.
+//= Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018, section 3
 const COMPLETION: f64 = 20.0;
-/// Bytes of an acknowledgement or of an update of credits.
+/// Bytes of an acknowledgement, or of an update of flow control credits.
 //= PCI Express Base Specification 3.0, section 3.4
 const DLLP: f64 = 8.0;
 /// Share of the time that ordered sets for clock compensation take: 4 symbols in 1538.
 //= PCI Express Base Specification 3.0, section 4.2.7
 const SKIP: f64 = 4.0 / 1538.0;
-/// Bytes that the specification adds to the payload when it times acknowledgements.
+/// Bytes that the specification adds to the payload when it computes how often to acknowledge.
 //= PCI Express Base Specification 3.0, section 3.5.3.1
 const TLP: f64 = 28.0;
 
-/// Lanes that a link can have.
+/// Possible numbers of lanes of a link.
 pub const WIDTHS: [u32; 6] = [1, 2, 4, 8, 12, 16];
 
-/// Usual payloads of a packet, in bytes, if nothing better is known: machines negotiate them.
+/// Usual largest payloads of a packet, in bytes, if the negotiated one is not known.
 pub const USUAL_PAYLOADS: [u32; 3] = [128, 256, 512];
 
-/// Payloads and sizes of requests that the specification knows, in bytes.
+/// Largest payloads and sizes of read requests that the specification allows, in bytes.
 //= PCI Express Base Specification 3.0, section 7.8.4
 pub const SIZES: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
@@ -42,17 +42,17 @@ pub const GENERATIONS: [u32; 7] = [1, 2, 3, 4, 5, 6, 7];
 /// A slot with all possible values of each unknown property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// Generations, from [`GENERATIONS`].
+    /// Possible generations, from [`GENERATIONS`].
     pub generations: Vec<u32>,
-    /// Lanes, from [`WIDTHS`].
+    /// Possible numbers of lanes, from [`WIDTHS`].
     pub lanes: Vec<u32>,
-    /// Largest payload of a packet, from [`SIZES`].
+    /// Possible values of the largest payload of a packet in bytes, from [`SIZES`].
     pub payloads: Vec<u32>,
-    /// Largest read that is requested, from [`SIZES`].
+    /// Possible values of the largest read request in bytes, from [`SIZES`].
     pub requests: Vec<u32>,
 }
 
-/// The number of data bits, and the number of transferred bits that carry them, at a given speed of a lane.
+/// The line code at a speed of a lane: number of data bits, and number of transferred bits that carry them.
 //= PCI Express Base Specification 6.0, section 4.2: 8b/10b, 128b/130b from 8 GT/s on, flits from 64 on
 pub fn line_code(speed: Transfers) -> (u64, u64) {
     match speed.0 {
@@ -62,7 +62,7 @@ pub fn line_code(speed: Transfers) -> (u64, u64) {
     }
 }
 
-/// Data of one lane, bits per second, after the line code.
+/// Data rate of one lane in bits per second, after the line code; 0 for an unknown generation.
 //= PCI Express Base Specification 6.0, section 4.2: 2.5, 5, 8 GT/s, then twice the one before
 pub fn lane(generation: u32) -> f64 {
     let giga = match generation {
@@ -76,7 +76,7 @@ pub fn lane(generation: u32) -> f64 {
     speed * data as f64 / coded as f64
 }
 
-/// The generation of links of this speed.
+/// The generation whose lanes have this speed; `None` if there is none.
 pub fn generation(speed: Transfers) -> Option<u32> {
     let tenths = speed.0 / 100_000_000;
     GENERATIONS.into_iter().find(|generation| match generation {
@@ -86,8 +86,8 @@ pub fn generation(speed: Transfers) -> Option<u32> {
     })
 }
 
-/// Symbols after which an acknowledgement is due. From the fourth generation on, the values of the third are
-/// used, as pcie-bench does.
+/// Number of symbols after which an acknowledgement is due. Later generations use the values of generation 3, as
+/// pcie-bench does.
 //= PCI Express Base Specification 3.0, section 3.5.3.1, tables 3-7 to 3-9
 fn acknowledge_after(generation: u32, lanes: u32, payload: u32) -> f64 {
     let internal = match generation {
@@ -105,7 +105,7 @@ fn acknowledge_after(generation: u32, lanes: u32, payload: u32) -> f64 {
     ((f64::from(payload) + TLP) * factor / f64::from(lanes) + internal).floor()
 }
 
-/// Share of the link that packets of data keep, where acknowledgements and credits are sent as
+/// Share of the link's rate that remains for data packets if acknowledgements and flow control credits are sent as
 /// often as recommended.
 fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
     let after = acknowledge_after(generation, lanes, payload);
@@ -113,8 +113,8 @@ fn kept(generation: u32, lanes: u32, payload: u32) -> f64 {
 }
 
 impl Slot {
-    /// Bits per second of frames that a card can move in each direction, from the minimum when it writes to the
-    /// maximum when it reads.
+    /// Bits per second of network frames that the slot can carry in each direction: from the minimum when the card
+    /// writes memory to the maximum when it reads memory.
     pub fn leaves(&self) -> Bounds {
         let (capacity, write, read) = (self.capacity(), self.write(), self.read());
         Bounds::new(
@@ -123,7 +123,7 @@ impl Slot {
         )
     }
 
-    /// Bytes per second of each direction, after the line code.
+    /// Bytes per second that the slot carries in each direction, after the line code.
     pub fn capacity(&self) -> Bounds {
         let rates = self.links().map(|(g, l)| f64::from(l) * lane(g) / 8.0);
         Bounds::of(rates)
@@ -134,23 +134,23 @@ impl Slot {
         self.generations.iter().flat_map(move |g| lanes(*g))
     }
 
-    /// The share that packets of data keep, for every link and payload that this may be.
+    /// Share of the link's rate that remains for data packets, for each possible generation, width and payload.
     fn kept(&self) -> impl Iterator<Item = f64> {
         let of = |p: u32| self.links().map(move |(g, l)| kept(g, l, p));
         self.payloads.iter().flat_map(move |p| of(*p))
     }
 
-    /// Use of the direction to memory by a card that writes memory, as a receiving card does.
+    /// Bytes in the direction to memory for each payload byte that a card writes to memory, as a receiving card does.
     pub fn write(&self) -> Cost {
         self.data(WRITE)
     }
 
-    /// Use of the direction to the card by a card that reads memory, as a sending card does.
+    /// Bytes in the direction to the card for each payload byte that a card reads from memory, as a sending card does.
     pub fn read(&self) -> Cost {
         self.data(COMPLETION)
     }
 
-    /// Use of the direction to memory by the read requests of a sending card.
+    /// Bytes in the direction to memory for each payload byte that a sending card requests to read.
     pub fn request(&self) -> Cost {
         let costs = self.requests.iter().flat_map(|size| {
             let bare = REQUEST / f64::from(*size);
@@ -168,12 +168,12 @@ impl Slot {
         Cost::bytes(Bounds::of(costs))
     }
 
-    /// The formula of the goodput of a receiving card.
+    /// The formula of the goodput that the slot allows a receiving card.
     pub fn write_words(&self) -> String {
         self.words(WRITE)
     }
 
-    /// The formula of the goodput of a sending card.
+    /// The formula of the goodput that the slot allows a sending card.
     pub fn read_words(&self) -> String {
         self.words(COMPLETION)
     }
@@ -196,7 +196,7 @@ impl Slot {
     }
 }
 
-/// `8`, or `128 to 512` in parentheses.
+/// A single value as `8`, several as `(128 to 512)`.
 fn range(values: &[u32]) -> String {
     let (low, high) = (values.iter().min(), values.iter().max());
     match (low, high) {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Goodput in Gb/s.
+    /// Goodput in Gb/s of a slot in a direction with this cost.
     fn goodput(slot: &Slot, cost: &Cost) -> Bounds {
         let capacity = slot.capacity().low() * 8.0 / 1e9;
         Bounds::new(capacity / cost.per_byte.high(), capacity / cost.per_byte.low())
@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn the_published_table_of_sixteen_lanes_comes_out() {
-        // Raw; lower write with 128, 256, 512; lower read with 256; upper write with 256.
+        // Raw rate; lower end of writes with payloads of 128, 256, 512; lower end of reads and upper end of writes
+        // with 256.
         for (generation, raw, writes, read, upper) in [
             (3, 126.0, [94.1, 104.0, 109.5], 105.5, 115.2),
             (4, 252.1, [188.1, 207.9, 219.0], 210.9, 230.5),
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_slot_leaves_what_both_ways_and_all_payloads_allow() {
-        // 63.02 Gb/s x 256/280 less 8 %, and x 256/276.
+        // 63.02 Gb/s x 256/280 less 8 % at the lower end, and x 256/276 at the upper end.
         let known = slot(3, 8, &[256]).leaves();
         about(known.low() / 1e9, 52.91);
         about(known.high() / 1e9, 58.45);

@@ -2,40 +2,40 @@
 
 use super::Bounds;
 
-/// Least share of a ceiling at which a figure reaches it.
+/// Share of a ceiling from which on a figure counts as reaching it.
 const REACHED: f64 = 0.98;
-/// Highest share of a ceiling that a figure may have because of rounding.
+/// Highest share of a ceiling that a figure may have: more than 1 only because of rounding.
 const ROUNDED: f64 = 1.005;
-/// The tolerance of "about", in both directions.
+/// Largest difference that still counts as "about", as a share in both directions.
 const ABOUT: f64 = 0.10;
 /// Share of a ceiling below which the ceiling does not explain a figure.
 const FAR_BELOW: f64 = 0.5;
-/// Upper over lower end up to which an interval is one value: the ends differ by timestamps at most.
+/// Largest ratio of upper to lower end of an interval that counts as one value: TCP timestamps change it by no more.
 const NARROW: f64 = 1.02;
 
 /// How a measured figure compares with a computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// Within 2 % of the ceiling.
+    /// The figure is within 2 % of the ceiling.
     Reached,
-    /// Between the two ends of a wide interval.
+    /// The figure is between the two ends of a ceiling that is a wide interval.
     Inside,
-    /// Both agree to within 10 %.
+    /// Figure and ceiling agree to within 10 %.
     About,
-    /// Below the ceiling.
+    /// Below the ceiling by more than 10 %, but not below half of it.
     Below,
     /// Below half of the ceiling.
     FarBelow,
-    /// Above the ceiling.
+    /// Above the ceiling by more than 10 %.
     Above,
-    /// At or above a floor.
+    /// At or above a floor, the least possible value.
     AboveFloor,
-    /// Below a floor.
+    /// Below a floor, the least possible value.
     BelowFloor,
 }
 
 impl Relation {
-    /// A figure beside a ceiling.
+    /// Compares a figure with a ceiling.
     pub fn to_ceiling(figure: f64, ceiling: Bounds) -> Self {
         let (low, high) = (ceiling.low(), ceiling.high());
         let is_narrow = high <= low * NARROW;
@@ -50,12 +50,12 @@ impl Relation {
         }
     }
 
-    /// A figure beside a floor.
+    /// Compares a figure with a floor.
     pub fn to_floor(figure: f64, floor: Bounds) -> Self {
         if figure >= floor.low() { Self::AboveFloor } else { Self::BelowFloor }
     }
 
-    /// The word used in JSON.
+    /// Name of the relation in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reached => "reached",
@@ -69,7 +69,7 @@ impl Relation {
         }
     }
 
-    /// The relation as the predicate of a sentence.
+    /// The relation in words, as the predicate of a sentence about the figure.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Reached => "reaches the ceiling",

@@ -6,18 +6,18 @@ use serde::Serialize;
 use super::Bounds;
 use linerate_plan::path::{Direction, Place, Stage};
 
-/// The source of an input of a ceiling.
+/// Where an input of a ceiling comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// It was given.
+    /// The input was given.
     Given,
-    /// The input was not given; the value is the assumption.
+    /// The input was not given; its value is assumed.
     Assumed,
 }
 
 impl Source {
-    /// The word used in text and JSON.
+    /// Name of the source in text and JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -26,34 +26,34 @@ impl Source {
     }
 }
 
-/// An input of a ceiling.
+/// An input value that a ceiling was computed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// The name of its key: `near.port.mps`.
+    /// Name of the input's key: `near.port.mps`.
     pub key: String,
     /// The input's value in words: `128 B`, `128 to 512 B`.
     pub value: String,
-    /// The source of the value.
+    /// Where the value comes from.
     pub source: Source,
 }
 
-/// A resource that carries bytes, and its capacity.
+/// A resource that limits the bytes through it, and its capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// Name: `link`, `near slot`. Resources of one name are replaced together: the members of a
-    /// bond, the two directions of a slot.
+    /// Name: `link`, `near slot`. Resources with the same name are upgraded together: the members of a bond, the
+    /// two directions of a slot.
     pub name: String,
-    /// Stage that it belongs to.
+    /// Stage of the path that the resource belongs to.
     pub stage: Stage,
-    /// The place of the resource.
+    /// Where the resource is: at the near end, at the far end, or between them.
     pub side: Place,
-    /// Units per second: bytes, unless packets or operations are limited.
+    /// Capacity per second, in the unit that the resource limits: bytes, packets or operations.
     pub capacity: Bounds,
     /// The inputs that the capacity and the demands were computed from.
     pub inputs: Vec<Input>,
 }
 
-/// How much of a resource a group uses, in units of its capacity.
+/// How much of a resource a group of streams uses, in units of the resource's capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// Units of the capacity that each payload byte uses.
@@ -65,24 +65,24 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A cost that only payload has.
+    /// A cost for each payload byte, without any cost for packets and operations.
     pub fn bytes(per_byte: Bounds) -> Self {
         Self { per_byte, ..Self::default() }
     }
 }
 
-/// The demand of a group on one resource.
+/// The demand of a group of streams on one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
-    /// Index of the resource in its path.
+    /// Index of the resource in [`Path::resources`].
     pub resource: usize,
-    /// The demand per byte, packet and operation.
+    /// Cost of a payload byte, of a packet and of an operation.
     pub cost: Cost,
     /// The formula of the goodput that the resource allows, with its numbers: `1 Gb/s x 1460/1538`.
     pub formula: String,
 }
 
-/// Streams of one direction that are treated alike.
+/// Streams in one direction that have equal shares of the path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamGroup {
     /// Direction of the streams.
@@ -91,7 +91,7 @@ pub struct StreamGroup {
     pub streams: Bounds,
     /// Payload bytes of a packet.
     pub packet: Bounds,
-    /// Payload bytes of an operation.
+    /// Payload bytes of an operation (a read, write or message).
     pub operation: Bounds,
     /// The demands of the streams on the resources.
     pub demands: Vec<Demand>,
@@ -106,19 +106,19 @@ pub struct Path {
     pub groups: Vec<StreamGroup>,
 }
 
-/// A packet as the wire sees it.
+/// A packet and the bytes that it takes on the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
     /// Payload bytes in the packet.
     pub payload: Bounds,
     /// Bytes on the wire for each payload byte.
     pub wire_per_byte: Bounds,
-    /// The efficiency as a fraction: `1448/1538`, or `1448/1538 to 1460/1538`.
+    /// Payload over bytes on the wire, as a fraction: `1448/1538`, or `1448/1538 to 1460/1538`.
     pub words: String,
 }
 
 impl Packet {
-    /// A packet with its payload and its bytes on the wire.
+    /// A packet with `payload` bytes of payload and `wire` bytes on the wire.
     pub(super) fn sized(payload: u32, wire: u32) -> Self {
         let payload_bytes = f64::from(payload);
         Self {
@@ -128,8 +128,8 @@ impl Packet {
         }
     }
 
-    /// A packet that could be any of `kinds`, each a payload and the bytes of the packet on the wire. `None`
-    /// when there is none, or one without payload.
+    /// A packet that may be any of `kinds`, each with its payload bytes and its bytes on the wire. `None` if
+    /// `kinds` is empty or has one without payload.
     pub(super) fn any(kinds: &[(u32, u32)]) -> Option<Self> {
         let share = |&(payload, wire): &(u32, u32)| f64::from(wire) / f64::from(payload);
         let worst = kinds.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;

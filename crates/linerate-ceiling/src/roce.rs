@@ -1,43 +1,43 @@
-//! RDMA over Ethernet.
+//! RDMA over Ethernet (RoCE).
 
 use super::Packet;
 use super::ethernet::{self, Ip};
 use super::infiniband::{GLOBAL_ROUTE, MTUS, Request, whole};
 
-/// Base transport header 12 and invariant check 4.
+/// Bytes of the base transport header (12) and of the invariant check (4).
 //= InfiniBand Architecture Specification 1.4, volume 1, annexes A16 and A17
 const TRANSPORT: u32 = 12 + 4;
-/// Bytes that drivers reserve in addition to the payload when they choose the packet size: global route header
-/// 40, UDP 8, base transport header 12, extended header 4, atomic header 28, check 4.
+/// Bytes that drivers reserve in addition to the payload when they choose the RoCE MTU: global route header 40, UDP
+/// 8, base transport header 12, extended header 4, atomic header 28, check 4.
 //= Linux, include/rdma/ib_addr.h, iboe_get_mtu
 pub const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
-/// Version of the encapsulation.
+/// Version of RoCE: what its packets are wrapped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// RoCE straight on Ethernet.
+    /// RoCE directly in Ethernet frames.
     V1,
-    /// RoCE over UDP.
+    /// RoCE over UDP and this version of IP.
     V2(Ip),
 }
 
 /// Bytes on the wire in addition to the payload, for a packet in the middle of a message.
 pub const fn overhead(version: Version, vlans: u32) -> u32 {
     let network = match version {
-        // It has this header instead of IP.
+        // RoCE v1 has a global route header instead of an IP header.
         Version::V1 => GLOBAL_ROUTE,
         Version::V2(ip) => ip.header() + ethernet::UDP,
     };
     ethernet::wire(TRANSPORT + network, vlans)
 }
 
-/// The payload of a packet where Ethernet's MTU is `mtu`; `None` if not even the smallest fits.
+/// Payload bytes of a packet over Ethernet with this MTU; `None` if not even the smallest InfiniBand MTU fits.
 pub fn payload(mtu: u32) -> Option<u32> {
     let room = mtu.checked_sub(RESERVED)?;
     MTUS.into_iter().rev().find(|size| *size <= room)
 }
 
-/// Full packets of large messages, with any of the given Ethernet MTUs and protocol versions.
+/// Full packets of large messages, with any of the given Ethernet MTUs and RoCE versions.
 pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> {
     let mut kinds = Vec::new();
     for mtu in mtus {
@@ -47,7 +47,7 @@ pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> 
     Packet::any(&kinds)
 }
 
-/// The packets of a request of RDMA, as one. `None` without payload, or without a size of packets.
+/// All packets of an RDMA request, added up as one packet. `None` if the request has no payload, or if `mtu` is zero.
 pub fn message(request: Request, mtu: u32, version: Version, vlans: u32) -> Option<Packet> {
     whole(request, mtu, overhead(version, vlans))
 }

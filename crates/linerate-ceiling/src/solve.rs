@@ -1,59 +1,59 @@
-//! Shares the resources of a path among its groups, max-min fair.
+//! Shares the resources of a path among its groups of streams, max-min fair.
 //!
-//! The rates of all streams rise together until a resource is used up; the streams that need it keep their rate
-//! and the others rise further. With one group and nothing shared this is the minimum over the stages.
+//! The rates of all streams rise together until a resource is used up; the streams that need it keep their rate and
+//! the others rise further. With one group and no shared resource the result is the minimum over the stages.
 
 use super::{Bounds, Demand, End, Path, Resource, StreamGroup};
 use linerate_plan::path::Direction;
 
-/// Bits of a byte: rates are counted in bytes, goodput in bits.
+/// Bits in a byte: rates are computed in bytes per second, goodput is given in bits per second.
 const BITS: f64 = 8.0;
 
-/// The most goodput that a path allows to some of its groups.
+/// The most goodput that a path allows to its groups of streams in the requested directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
     /// Goodput of all groups together, in bits per second.
     pub goodput: Bounds,
     /// Goodput of each requested direction, bits per second, in the requested order.
     pub each: Vec<Bounds>,
-    /// Names of the resources that bind first: one, or two where the ends of the interval have
-    /// different ones.
+    /// Names of the resources that limit first: one, or two if the limits at the low and the high end of the
+    /// interval differ.
     pub binding: Vec<String>,
-    /// The next limit, if the resources that bind are replaced by unlimited ones.
+    /// The next limit, if the resources in `binding` had no limit.
     pub next: Option<Next>,
 }
 
-/// The next limit once the first is removed.
+/// The limit that remains once the first one is removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Next {
-    /// Names of the resources.
+    /// Names of the resources that limit next.
     pub binding: Vec<String>,
     /// Goodput with the next limit, in bits per second.
     pub goodput: Bounds,
 }
 
-/// The highest goodput that one kind of resource allows in a direction if nothing else binds.
+/// The highest goodput that the resources of one name allow in a direction if nothing else limits it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ceiling<'a> {
     /// The resource that has the ceiling.
     pub resource: &'a Resource,
-    /// Goodput in bits per second.
+    /// Highest goodput in bits per second.
     pub goodput: Bounds,
-    /// The formula of the value, with its numbers.
+    /// The formula of the goodput, with its numbers.
     pub formula: &'a str,
 }
 
-/// Result of one end of the intervals.
+/// Rates at one end of the intervals, low or high.
 struct Shared {
     /// Goodput of each group, all its streams together, bytes per second.
     rates: Vec<f64>,
-    /// The resource that was used up first.
+    /// Index of the resource that was used up first.
     first: usize,
 }
 
 impl Path {
-    /// The rates of the groups in the directions `ways` while the others are idle. `None` if no resource limits
-    /// them: then the rate is unknown, which does not mean that it is high.
+    /// Shares the path among the groups in the directions `ways`; the others are idle. `None` if no resource limits
+    /// a group: then its rate is unknown, which does not mean that it is high.
     pub fn solve(&self, ways: &[Direction]) -> Option<Solution> {
         let (goodput, each, binding) = self.both_ends(ways, |_| true)?;
         let others = |r: &Resource| !binding.contains(&r.name);
@@ -62,7 +62,7 @@ impl Path {
         Some(Solution { goodput, each, binding, next })
     }
 
-    /// The ceiling of every kind of resource in one direction, in the order of the path.
+    /// The ceiling of each name of resources in one direction, in the order of the path.
     pub fn ceilings(&self, way: Direction) -> Vec<Ceiling<'_>> {
         let mut names: Vec<&str> = Vec::new();
         for resource in &self.resources {
@@ -88,7 +88,7 @@ impl Path {
         })
     }
 
-    /// Total goodput, goodput of each direction, and the names of the limits at both ends.
+    /// Goodput of all groups together, goodput of each direction, and names of the limits at the low and the high end.
     fn both_ends(
         &self,
         ways: &[Direction],
@@ -111,8 +111,8 @@ impl Path {
         Some((of(None), each, binding))
     }
 
-    /// Shares the selected resources among the groups of `ways`; `None` if a group has no limit, or if nothing
-    /// flows.
+    /// Shares the resources that `counts` selects among the groups of `ways`. `None` if a group has no limit, or if
+    /// there are no streams.
     fn share(
         &self,
         ways: &[Direction],
@@ -120,25 +120,25 @@ impl Path {
         counts: impl Fn(&Resource) -> bool,
     ) -> Option<Shared> {
         let streams = |f: &StreamGroup| {
-            let asked = ways.contains(&f.direction);
-            if asked { f.streams.at(end) } else { 0.0 }
+            let requested = ways.contains(&f.direction);
+            if requested { f.streams.at(end) } else { 0.0 }
         };
         let mut rising: Vec<bool> = self.groups.iter().map(|f| streams(f) > 0.0).collect();
         let mut left: Vec<f64> = self.resources.iter().map(|r| r.capacity.at(end)).collect();
         let mut rates = vec![0.0; self.groups.len()];
         let mut first = None;
         while rising.contains(&true) {
-            let mut asked = vec![0.0; self.resources.len()];
+            let mut requested = vec![0.0; self.resources.len()];
             for (group, _) in self.groups.iter().zip(&rising).filter(|(_, up)| **up) {
                 for (resource, cost) in costs(group, end) {
-                    if let Some(sum) = asked.get_mut(resource) {
+                    if let Some(sum) = requested.get_mut(resource) {
                         *sum += streams(group) * cost;
                     }
                 }
             }
-            let levels = (0..asked.len())
-                .filter(|r| asked[*r] > 0.0 && counts(&self.resources[*r]))
-                .map(|r| (r, left[r] / asked[r]));
+            let levels = (0..requested.len())
+                .filter(|r| requested[*r] > 0.0 && counts(&self.resources[*r]))
+                .map(|r| (r, left[r] / requested[r]));
             let (tight, level) = levels.min_by(|a, b| a.1.total_cmp(&b.1))?;
             first = first.or(Some(tight));
             for (i, group) in self.groups.iter().enumerate() {
@@ -158,7 +158,7 @@ impl Path {
     }
 }
 
-/// The demand of one payload byte of `group` on each resource that the group needs.
+/// Index of each resource that `group` needs, and the units of its capacity that one payload byte uses.
 fn costs(group: &StreamGroup, end: End) -> impl Iterator<Item = (usize, f64)> {
     let per = move |size: Bounds| size.at(end).max(1.0);
     group.demands.iter().map(move |d: &Demand| {

@@ -1,22 +1,22 @@
-//! Storage: the number of operations in flight, and of paths.
+//! Storage: operations per second from the number in flight, and the number of paths that are used.
 
 use super::Bounds;
 
-/// The policy by which a multipath layer uses several paths.
+/// How a multipath layer uses several paths to storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// One path carries everything; the others are used only when it fails.
     Failover,
-    /// Every path carries its share.
+    /// All paths carry data in turn.
     RoundRobin,
 }
 
 impl Policy {
-    /// Names as users type them.
+    /// Names of the policies as users type them.
     pub const NAMES: [(&'static str, Self); 2] =
         [("failover", Self::Failover), ("round-robin", Self::RoundRobin)];
 
-    /// Paths that carry data, of `there`.
+    /// Number of paths that carry data if `there` paths exist.
     pub const fn used(self, there: u32) -> u32 {
         match self {
             Self::Failover => 1,
@@ -25,7 +25,7 @@ impl Policy {
     }
 }
 
-/// Operations per second with `depth` operations in flight that take `seconds` each.
+/// Operations per second if `depth` operations are in flight and each takes `seconds`.
 //= Little, A proof for the queuing formula L = lambda W, Operations Research 9 (1961)
 pub fn operations(depth: u32, seconds: f64) -> Bounds {
     Bounds::exact(f64::from(depth) / seconds.max(1e-9))

@@ -1,19 +1,19 @@
-//! USB: the payload rate that remains of an adapter's signalling rate.
+//! USB: the payload rate that a network adapter reaches, computed from its signalling rate.
 
 use super::Bounds;
 use linerate_units::Rate;
 
-/// Lowest share of the signalling rate that an adapter reaches: some controllers lose half of it.
+/// Share of the signalling rate that every adapter reaches: some controllers lose half of the rate.
 //= Universal Serial Bus Specification 2.0, section 5.8.4: 53 of 60 MB/s at the most
 pub const LEAST: f64 = 0.5;
 
-/// Payload bytes of bulk transfers that fit into a second at full and at high speed: 19 packets of 64 bytes in
-/// a frame of 1 ms, 13 packets of 512 bytes in a microframe of 125 us.
+/// Signalling rate and payload bytes per second of bulk transfers: at full speed 19 packets of 64 bytes in a frame
+/// of 1 ms, at high speed 13 packets of 512 bytes in a microframe of 125 us.
 //= Universal Serial Bus Specification 2.0, section 5.8.4, tables 5-9 and 5-10
 const BULK: [(u64, f64); 2] =
     [(12_000_000, 19.0 * 64.0 * 1_000.0), (480_000_000, 13.0 * 512.0 * 8_000.0)];
 
-/// First-generation lanes of USB 3.x: 5 Gb/s, or 10 Gb/s with two lanes. They carry 8 bits in 10.
+/// Highest signalling rate that is taken for USB 3.x Gen 1 (5 Gb/s), whose line code carries 8 bits in 10.
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
 pub const GEN1: Rate = Rate(5_000_000_000);
 
@@ -30,7 +30,7 @@ pub fn leaves(signalled: Rate) -> Bounds {
     Bounds::new(most.min(bits * LEAST), most)
 }
 
-/// The formula of the highest rate that it allows.
+/// The formula of the highest payload rate that a USB link allows.
 pub fn words(signalled: Rate) -> String {
     match signalled.0 {
         12_000_000 => "19 packets of 64 B in 1 ms".to_owned(),

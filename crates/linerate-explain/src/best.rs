@@ -1,20 +1,21 @@
-//! The highest rate among results.
+//! Finds the highest rate among results.
 
 use super::rule::may_cross;
 use super::{Material, Table};
 use linerate_record::reported::{Carrier, Counted, Measured, Source};
 
-/// The highest rate, and where it stands.
+/// The highest rate, and the file in which it was reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// Payload in a second, in bits.
+    /// Payload in bits per second.
     pub rate: f64,
-    /// The file that has it.
+    /// Name of the file that reports the rate.
     pub file: String,
 }
 
 impl Best {
-    /// The highest rate of any result; `None` if there is none. Beside transfers, a disk of the host itself does not count.
+    /// The highest rate of any result; `None` if no result has a rate. Where the results include transfers over a
+    /// network, a disk of the host itself is left out.
     pub fn of(material: &Material) -> Option<Self> {
         let has_path = material.transfers().next().is_some();
         let all = material.sources.iter().flat_map(|source| {
@@ -25,7 +26,8 @@ impl Best {
     }
 }
 
-/// Of a transfer of datagrams only the receiver's count tells what was carried.
+/// The highest rate of a result in bits per second. Of a UDP transfer only the receiver's count is used: what the
+/// sender counted may have been lost.
 fn highest(source: &Source, measured: &Measured, has_path: bool) -> Option<f64> {
     let most = |rates: &mut dyn Iterator<Item = f64>| rates.reduce(f64::max);
     match measured {

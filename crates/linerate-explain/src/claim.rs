@@ -1,4 +1,4 @@
-//! Claims about results: a headline, a figure from before, the name of a transport.
+//! Claims about results: a rate or a latency, a latency before a change, a ceiling, or the transport.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use linerate_units::{Nanos, Rate};
 pub struct Claim {
     /// The claim as the user typed it.
     pub text: String,
-    /// What it says.
+    /// The parsed claim.
     pub said: Said,
 }
 
-/// What a claim says.
+/// A parsed claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// `goodput>=20Gbit/s`: some figure reaches this rate.
+    /// `goodput>=20Gbit/s`: at least one result reaches this rate.
     Reaches(Rate),
     /// `latency<=2us`: round trips are no longer than this.
     Within(Nanos),
-    /// `before.udp.latency=6us`: whole round trips of a kind took this long before a change; `None` if the claim
-    /// does not name the kind.
+    /// `before.udp.latency=6us`: round trips of this kind took this long, there and back, before a change; `None` if
+    /// the claim names no kind.
     Before(Option<Kind>, Nanos),
     /// `ceiling=3.2GB/s`: the hardware carries this much.
     Ceiling(Rate),
@@ -31,16 +31,16 @@ pub enum Said {
     Rdma,
 }
 
-/// What a round trip goes through.
+/// What sends and answers the messages of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A test program, over this protocol; [`Carrier::Sockets`] is TCP or UDP.
+    /// A test program that uses this protocol; [`Carrier::Sockets`] is TCP or UDP.
     Test(Carrier),
-    /// Two applications, with the work that they do.
+    /// Two applications; their own work is part of the time.
     Application,
 }
 
-/// The words of kinds in claims.
+/// The words for the kinds of round trips in claims.
 const KINDS: [(&str, Kind); 6] = [
     ("tcp", Kind::Test(Carrier::Tcp)),
     ("udp", Kind::Test(Carrier::Udp)),

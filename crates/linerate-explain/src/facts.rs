@@ -1,4 +1,4 @@
-//! What pasted facts say of a path, to compare a rate with hardware.
+//! What pasted facts show about a path, to compare a measured rate with its hardware.
 
 use super::Material;
 use linerate_ceiling::Link;
@@ -10,8 +10,8 @@ use linerate_facts::nic::Nic;
 use linerate_plan::path::Side;
 use linerate_record::reported::Carrier;
 
-/// The facts for results that a protocol moved. Ports say nothing about links behind a switch, so that no link is
-/// ruled out.
+/// The hardware facts for results that were measured over `carrier`. The list of links is not complete, because hosts
+/// do not see links behind a switch; so a link that is not in the list stays possible.
 pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
     let links = links_of(material);
     let cards = material
@@ -37,13 +37,13 @@ pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
 
 /// A port that is up, with its link.
 pub(super) struct Port {
-    /// The host that has it.
+    /// The side of the host that has the port.
     pub side: Side,
-    /// Its name, with that of its interface: `mlx4_0 port 1, ib0`.
+    /// Name of the port, with its interface: `mlx4_0 port 1, ib0`.
     pub name: String,
-    /// Its link.
+    /// Link of the port, with its rate.
     pub link: Link,
-    /// Whether programs reach it by verbs.
+    /// Whether programs can use the port by verbs.
     pub is_rdma: bool,
 }
 
@@ -82,7 +82,8 @@ fn ports(side: Side, host: &Inventory) -> Vec<Port> {
     rdma.chain(host.network.nics.iter().filter_map(ethernet)).collect()
 }
 
-/// The interface of IP over InfiniBand of a port, by its GUID, or by card and number.
+/// The name of the IPoIB interface that belongs to a port. It is found by the port's GUID, or by PCI address and port
+/// number.
 fn interface<'a>(host: &'a Inventory, device: &IbDevice, port: &IbPort) -> Option<&'a str> {
     let guid = port.guid();
     let mut all = host.infiniband.interfaces.iter();
@@ -94,7 +95,7 @@ fn interface<'a>(host: &'a Inventory, device: &IbDevice, port: &IbPort) -> Optio
     found.map(|interface| interface.name.as_str())
 }
 
-/// Rates of four lanes in Gb/s, as programs print them, that only one speed of a lane has.
+/// Rates of four lanes in Gb/s, as programs print them. Each is the rate of only one lane speed.
 const FOUR_LANES: [(u64, Speed); 4] =
     [(56, Speed::Fdr), (100, Speed::Edr), (200, Speed::Hdr), (400, Speed::Ndr)];
 
@@ -106,7 +107,7 @@ fn infiniband(port: &IbPort) -> Option<Link> {
     }
     let named = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
     let named = named.filter(|_| rate.width > 0);
-    // A rate alone is that of four lanes, where only one speed of a lane gives it.
+    // Without a named lane speed, the rate is taken for four lanes, if only one lane speed gives it.
     let alone = FOUR_LANES.iter().find(|(giga, _)| rate.rate.0 == giga * 1_000_000_000);
     let (width, speed) = match (named, alone) {
         (Some((_, speed)), _) => (rate.width, *speed),

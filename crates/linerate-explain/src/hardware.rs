@@ -3,34 +3,34 @@
 use linerate_ceiling::pcie::Slot;
 use linerate_ceiling::{Bounds, Solution};
 
-/// What results are held against. Empty if no hardware is described.
+/// The hardware that results are compared with. Empty if no hardware is described.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Hardware {
-    /// Goodput that it allows in each direction alone.
+    /// The ceiling of goodput in each direction, without traffic in the other one.
     pub ways: Vec<Solution>,
-    /// The ceiling of each part.
+    /// The parts of the path, each with its ceiling.
     pub parts: Vec<Part>,
-    /// Names of PCI Express slots, and the slots.
+    /// The PCI Express slots, each with its name.
     pub slots: Vec<(String, Slot)>,
 }
 
-/// A part with a ceiling.
+/// A part of the path, with its ceiling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Its name: `link`, `near slot`.
+    /// Name of the part: `link`, `near slot`.
     pub name: String,
-    /// Goodput that it allows, over both directions, in bits per second.
+    /// Goodput that the part allows, in bits per second: lowest and highest of both directions.
     pub goodput: Bounds,
 }
 
 impl Hardware {
-    /// Goodput that it allows, over both directions; `None` if no part has a ceiling.
+    /// Goodput that the hardware allows: lowest and highest of both directions; `None` if no part has a ceiling.
     pub fn goodput(&self) -> Option<Bounds> {
         let ends = self.ways.iter().flat_map(|way| [way.goodput.low(), way.goodput.high()]);
         (!self.ways.is_empty()).then(|| Bounds::of(ends))
     }
 
-    /// Names of the parts that set it.
+    /// Names of the parts that set the ceiling of goodput.
     pub fn binding(&self) -> Vec<&str> {
         let all = self.ways.iter().flat_map(|way| &way.binding);
         let mut names: Vec<&str> = all.map(String::as_str).collect();

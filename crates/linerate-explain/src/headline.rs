@@ -1,4 +1,4 @@
-//! The one answer to "why is it slow" that results have.
+//! The one answer to "why is it slow" that a set of results gives.
 
 use super::rule::{Answer, Next, Remark, Run};
 use super::{Explained, side_name};
@@ -11,64 +11,65 @@ use linerate_record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The cause of a rate that was asked for: what else is found says more.
+/// The cause for a rate that the user set on purpose. Other causes that are found are reported first.
 const ASKED: &str = "pacing";
 
-/// Most causes that may be it.
+/// Most causes that are listed as possible when the limit is unknown.
 const CANDIDATES: usize = 3;
 
-/// How the question is answered.
+/// The kind of answer to "why is it slow".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Answered {
-    /// Two figures cannot both hold: one of them is not of this path.
+    /// Two figures cannot both be true: one of them does not belong to this path.
     Contradiction,
-    /// One cause limits it.
+    /// One cause limits the path.
     Limit,
-    /// What limits it is unknown.
+    /// It is unknown what limits the path.
     Unknown,
-    /// It is as fast as it can be.
+    /// The path is as fast as its hardware allows.
     Healthy,
 }
 
 /// The answer to read first. Unknown values are null.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Headline {
-    /// How the question is answered.
+    /// The kind of answer.
     pub stands: Answered,
-    /// The rule that answers, or the fact of a host that it repeats. Null if it is the judge, or nobody.
+    /// Id of the rule that gave the answer, or of the host oddity that the rule repeats. Null if the judge gave the
+    /// answer, or no rule did.
     pub rule: Option<&'static str>,
-    /// Id of the cause that limits. Null without one.
+    /// Id of the cause that limits the path. Null if no cause is named.
     pub cause: Option<&'static str>,
-    /// The host at which the limit is. Null if it is at none, or unknown.
+    /// The host at which the limit is. Null if it is at no host, or unknown.
     pub side: Option<Side>,
-    /// The direction. Null if it is about none, or both.
+    /// The direction that the answer is about. Null if it is about no direction, or about both.
     pub direction: Option<Direction>,
-    /// How certain the cause is. Null without one.
+    /// How certain the cause is. Null if no cause is named.
     pub certainty: Option<Certainty>,
     /// The answer in a sentence without a full stop.
     pub what: String,
-    /// Numbers, in sentences without a full stop.
+    /// The numbers that show it, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// The run that shows it. Null if no single one does.
+    /// The run that shows the answer. Null if no single run does.
     pub run: Option<Run>,
-    /// Ids of causes of which one may be it, at most three.
+    /// Ids of the causes, at most three, one of which may be the limit.
     pub candidates: Vec<&'static str>,
     /// Ids of causes that the figures rule out.
     pub ruled_out: Vec<&'static str>,
-    /// The step that tells more. Null if none would.
+    /// The next step that would narrow the answer down. Null if no step would.
     pub next: Option<Next>,
 }
 
-/// Why something was found to matter, and what shows it.
+/// The reason why a finding matters, then the readings that prove it.
 fn evidence(finding: &Finding) -> Vec<String> {
     let why = Some(finding.why.clone()).filter(|why| !why.is_empty());
     why.into_iter().chain(finding.proof.iter().cloned()).collect()
 }
 
 impl Headline {
-    /// The answer that results have; `None` if there are only facts. A fault stands before a full link, and a full link
-    /// before a busy processor in its direction.
+    /// The answer to read first; `None` if there are no results, only facts. Within a direction, a fault goes before a
+    /// full link, and a full link before a busy processor.
     pub(super) fn of(explained: &Explained<'_>) -> Option<Self> {
         let has_results = explained.material.has_results();
         let remarks = || {
@@ -86,32 +87,32 @@ impl Headline {
             };
             remarks().any(is)
         };
-        let judged = |is_asked: bool| {
+        let judged = |is_requested: bool| {
             let mut limits = explained.verdict.limits.iter();
-            limits.find(|limit| !is_full(limit.direction) && (limit.cause == ASKED) == is_asked)
+            limits.find(|limit| !is_full(limit.direction) && (limit.cause == ASKED) == is_requested)
         };
         first(Stands::Contradiction, |_| true)
             .or_else(|| first(Stands::Found, |n| n == 1))
-            .map(Self::told)
+            .map(Self::of_remark)
             .or_else(|| judged(false).map(|limit| Self::judged(limit, side_name)))
-            .or_else(|| first(Stands::Found, |n| n != 1).map(Self::told))
+            .or_else(|| first(Stands::Found, |n| n != 1).map(Self::of_remark))
             .or_else(|| judged(true).map(|limit| Self::judged(limit, side_name)))
-            .or_else(|| first(Stands::Good, |_| true).map(Self::told))
+            .or_else(|| first(Stands::Good, |_| true).map(Self::of_remark))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
     }
 
-    /// The answer of a record of linerate's own, judged anew; `None` if no direction was measured.
+    /// The answer for a record that linerate measured, judged anew; `None` if no direction was measured.
     pub fn of_record(record: &Record) -> Option<Self> {
         let model = derive(record);
         Self::of_run(&model, &judge(&model))
     }
 
-    /// An answer in words alone: it is about no single cause of a path.
+    /// An answer in words alone, without a cause.
     pub fn said(stands: Answered, what: String) -> Self {
         Self { stands, what, ..Self::NONE }
     }
 
-    /// A fault that replies or checks prove.
+    /// The answer that names a fault as the limit: replies of the network or checks prove it.
     pub fn found(finding: &Finding) -> Self {
         Self {
             cause: Some(finding.id),
@@ -122,8 +123,8 @@ impl Headline {
         }
     }
 
-    /// What may limit a path, the worst first: nothing was measured, or nothing proves it. `None` if there is nothing that
-    /// does harm.
+    /// The finding that may limit a path, the most harmful first. No measurement proves it, so the answer is "unknown".
+    /// `None` if no finding does harm now.
     pub fn suspected(findings: &[Finding]) -> Option<Self> {
         let mut harmful = findings.iter().filter(|finding| finding.is_now());
         let worst = Self::found(harmful.clone().next()?);
@@ -137,7 +138,7 @@ impl Headline {
         Some(Self { stands, cause: None, certainty: None, candidates, ..worst })
     }
 
-    /// The answer of a result that may not be whole: what was not measured may be at fault.
+    /// Turns "healthy" into "unknown" if not all was measured: the part that was not measured may be at fault.
     #[must_use]
     pub fn of_part(self, is_whole: bool) -> Self {
         if is_whole || self.stands != Answered::Healthy {
@@ -152,7 +153,7 @@ impl Headline {
         Self::of_entries(entries(model, verdict))
     }
 
-    /// The first of several answers of the judge. All is well only if each of them says so.
+    /// The first of several answers of the judge. It is "healthy" only if all of them are.
     pub fn of_entries<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Option<Self> {
         let mut all = entries.into_iter().map(Self::of_entry);
         let first = all.next()?;
@@ -177,7 +178,7 @@ impl Headline {
         }
     }
 
-    /// Nothing but that it is unknown.
+    /// An answer that says only "unknown".
     const NONE: Self = Self {
         stands: Answered::Unknown,
         rule: None,
@@ -193,7 +194,7 @@ impl Headline {
         next: None,
     };
 
-    fn told((remark, answer): (&Remark, &Answer)) -> Self {
+    fn of_remark((remark, answer): (&Remark, &Answer)) -> Self {
         let stands = match (remark.finding.stands, answer.causes.len()) {
             (Stands::Contradiction, _) => Answered::Contradiction,
             (Stands::Good, _) => Answered::Healthy,
@@ -248,7 +249,7 @@ impl Headline {
     fn unknown(explained: &Explained<'_>) -> Self {
         let found = suspects(&explained.verdict);
         let maybe: Vec<_> = found.iter().map(|suspect| suspect.cause).collect();
-        // A long list says nothing.
+        // More than three candidates do not help the reader: they are left out.
         let few = Some(maybe).filter(|maybe| maybe.len() <= CANDIDATES);
         Self {
             what: "what limits it is not known from these figures".to_owned(),

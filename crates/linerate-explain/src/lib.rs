@@ -1,9 +1,8 @@
-//! What results say that linerate did not measure itself: the verdict of the judge, tables by size, and remarks.
+//! What results show that other programs measured: the verdict of the judge, tables by size, and remarks.
 //!
-//! The results of several outputs describe one path. Transfers become a model, which the same judge reads as that
-//! of a run. Results that are no transfer, and claims about them, are read by [`rule`]s. All of it is derived
-//! anew from the outputs each time. Case files describe a path and such results ([`case`]); two results are
-//! compared by [`diff`].
+//! All results describe one path. Transfers become a model, which the judge reads in the same way as the model of a
+//! run. Results that are no transfer, and claims about results, are read by [`rule`]s. All of it is derived anew from
+//! the outputs each time. Case files describe a path and such results ([`case`]); two results are compared by [`diff`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -33,7 +32,7 @@ use linerate_facts::nic::Nic;
 use linerate_facts::odd;
 use linerate_facts::{Inventory, host_of};
 use linerate_judge::figure::Summary;
-use linerate_judge::model::{Model, Told, reported};
+use linerate_judge::model::{Model, Reported, reported};
 use linerate_judge::verdict::{Verdict, judge};
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Disk, Measured, Outcome, Source, Transfer};
@@ -41,7 +40,7 @@ use linerate_record::reported::{Disk, Measured, Outcome, Source, Transfer};
 /// Results and facts about one path.
 #[derive(Debug, Clone, Default)]
 pub struct Material {
-    /// Title of the whole; empty if it has none.
+    /// Title of all results together; empty if they have none.
     pub title: String,
     /// The outputs of programs, in the order in which they were given.
     pub sources: Vec<Source>,
@@ -58,7 +57,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// Whether anything was measured; else there are only facts.
+    /// Whether there are any results, and not only facts.
     pub(crate) fn has_results(&self) -> bool {
         self.runs().next().is_some()
     }
@@ -77,13 +76,14 @@ impl Material {
         })
     }
 
-    /// Whether it has tables of sizes.
+    /// Whether any result is a table of sizes.
     pub(crate) fn has_tables(&self) -> bool {
         let tables = self.all(|measured| matches!(measured, Measured::Sizes(_)).then_some(()));
         tables.count() > 0
     }
 
-    /// The transfer that stands for a direction: the first one with the fewest streams that loaded it alone.
+    /// The transfer that represents a direction: of those that loaded this direction alone, the first one with the
+    /// fewest streams.
     pub(crate) fn base(&self, direction: Direction) -> Option<&Transfer> {
         let of = |(_, one): &(_, &Transfer)| one.direction == direction && !one.both;
         let all = self.transfers().filter(of);
@@ -110,13 +110,13 @@ impl Material {
         })
     }
 
-    /// The model of the transfers, and of both hosts. It has no direction without transfers over TCP or UDP.
+    /// The model of the transfers and both hosts. It has no direction if there are no transfers over TCP or UDP.
     pub fn model(&self) -> Model {
         let transfers: Vec<_> = self.transfers().map(|(source, one)| (&source.tool, one)).collect();
         let host = |side: Side, inventory: &Inventory, port: &Option<String>| {
             host_of(inventory, side_name(side), port.as_deref())
         };
-        reported(Told {
+        reported(Reported {
             transfers: &transfers,
             near: &host(Side::Near, &self.near, &self.ports[0]),
             far: &host(Side::Far, &self.far, &self.ports[1]),
@@ -142,7 +142,7 @@ impl Material {
     }
 }
 
-/// What the results of one path say.
+/// What the results of one path show.
 #[derive(Debug)]
 pub struct Explained<'a> {
     /// The results and facts.
@@ -151,19 +151,19 @@ pub struct Explained<'a> {
     pub model: Option<Model>,
     /// The judge's verdict on the transfers.
     pub verdict: Verdict,
-    /// The tables of sizes, each with its fit.
+    /// The tables by message size, each with its fit.
     pub tables: Vec<Table<'a>>,
     /// The answer to read first; `None` if there are only facts.
     pub headline: Option<Headline>,
-    /// What the figures show otherwise, the findings first.
+    /// What rules show beside the verdict, the findings first.
     pub remarks: Vec<Remark>,
     /// Oddities of the near and the far host, by their facts.
     pub oddities: [Vec<Finding>; 2],
-    /// The figures.
+    /// The figures of the results: goodput, loss, latency.
     pub summary: Summary,
 }
 
-/// Derives what the results say. Pure: the same material gives the same answer.
+/// Derives all conclusions from the results. Pure: the same material gives the same conclusions.
 pub fn explain(material: &Material) -> Explained<'_> {
     let model = Some(material.model()).filter(|model| !model.directions.is_empty());
     let verdict = model.as_ref().map(judge).unwrap_or_default();
@@ -183,7 +183,7 @@ pub fn explain(material: &Material) -> Explained<'_> {
     explained
 }
 
-/// The role of an end in a reported test.
+/// The name of an end in a test of another program: near is the client, far the server.
 pub const fn side_name(side: Side) -> &'static str {
     match side {
         Side::Near => "client",

@@ -1,4 +1,4 @@
-//! The figures of reported results.
+//! The figures of results that other programs reported.
 
 use super::{Material, Table};
 use linerate_judge::figure::{
@@ -9,8 +9,8 @@ use linerate_record::reported::{Counted, Transfer};
 use linerate_units::Nanos;
 use linerate_units::stats::{Count, mean_ci};
 
-/// The figures: of the first transfer with the fewest streams in each direction, and of the smallest messages of
-/// the first table with times.
+/// The figures of results: those of the transfer that represents each direction, and the round trips of the smallest
+/// messages in the first table that has times.
 pub(super) fn of(material: &Material, tables: &[Table<'_>]) -> Summary {
     let all = Direction::ALL.into_iter();
     let loads = all.filter_map(|direction| material.base(direction));
@@ -18,7 +18,7 @@ pub(super) fn of(material: &Material, tables: &[Table<'_>]) -> Summary {
     Summary::sorted(loads.flat_map(load).chain(trips))
 }
 
-/// The figures of a transfer.
+/// The figures of one transfer: goodput, messages, loss and retransmissions.
 pub(crate) fn load(one: &Transfer) -> Vec<Entry> {
     let subject = Subject::load(one.direction);
     let goodput = (one.counted != Counted::Sender).then(|| Entry {
@@ -37,7 +37,7 @@ pub(crate) fn load(one: &Transfer) -> Vec<Entry> {
     [goodput, messages, retransmits(one, subject), lost].into_iter().flatten().collect()
 }
 
-/// Segments are counted from the payload and the size of a segment.
+/// The share of retransmitted segments. The number of segments is computed from payload and segment size.
 fn retransmits(one: &Transfer, subject: Subject) -> Option<Entry> {
     let bytes = one.goodput.0 as f64 / 8.0 * one.seconds?;
     let segments = bytes / f64::from(one.segment?.max(1));

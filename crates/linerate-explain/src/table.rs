@@ -1,4 +1,4 @@
-//! A table of sizes, with the line through its times.
+//! A table of messages of many sizes, with the line through its times by size.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use linerate_ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
 use linerate_record::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Source, Trip};
 use linerate_units::{Nanos, Rate};
 
-/// A table of sizes, and what its times show.
+/// A table of messages of many sizes, and what its times show.
 #[derive(Debug)]
 pub struct Table<'a> {
-    /// The output that has it.
+    /// The program output that holds the table.
     pub source: &'a Source,
-    /// Its result.
+    /// The result in `source` that the table was read from.
     pub outcome: &'a Outcome,
-    /// The table.
+    /// The rows of the table, with how they were measured.
     pub sizes: &'a Sizes,
-    /// Its name: the operation, or the file if other tables have the same operation.
+    /// Name of the table: the operation, or the file if other tables have the same operation.
     pub name: String,
-    /// The line through its times; `None` without times, or if too few sizes are large.
+    /// The line through the times by size; `None` without times, or if too few sizes are large.
     pub fit: Option<Fit>,
-    /// The timer that sets its times, if one does.
+    /// The timer that sets the times, if one does.
     pub timer: Option<Timer>,
-    /// What is known of its path, to compare its rate with hardware.
+    /// What is known of the path, to compare the rate of `fit` with hardware.
     pub facts: Facts,
 }
 
 impl<'a> Table<'a> {
-    /// The tables of all outputs.
+    /// The tables by message size in all outputs.
     pub(super) fn all(material: &'a Material) -> Vec<Self> {
         let found: Vec<(&Source, &Outcome, &Sizes)> = material
             .runs()
@@ -36,7 +36,7 @@ impl<'a> Table<'a> {
                 _ => None,
             })
             .collect();
-        // Tables by their operations, and by their operations and files.
+        // Count of tables by operation alone, and by operation and file.
         let mut alike: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
         for (source, _, sizes) in &found {
             for file in [None, Some(source.file.as_str())] {
@@ -70,23 +70,24 @@ impl<'a> Table<'a> {
     ) -> Self {
         let point =
             |row: &SizeRow| Some(Point { size: row.size, time: moved_in(sizes, row.time()?) });
-        // The time of an operation of many processes is not that of its bytes.
+        // A collective operation of many processes has a time that is not that of its bytes alone: no points.
         let rows = sizes.rows.iter().filter(|_| !sizes.setup.collective);
         let points: Vec<Point> = rows.filter_map(point).collect();
         Self { source, outcome, sizes, name, fit: fit(&points), timer: timer(&points), facts }
     }
 
-    /// Whether the messages go by verbs.
+    /// Whether the messages are sent by verbs.
     pub(super) fn is_verbs(&self) -> bool {
         self.sizes.carrier == Some(Carrier::Rdma)
     }
 
-    /// Whether the messages go through sockets.
+    /// Whether the messages are sent through sockets.
     pub(super) fn is_sockets(&self) -> bool {
         matches!(self.sizes.carrier, Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets))
     }
 
-    /// A time of the table as a whole round trip; `None` if the table does not say what its times are.
+    /// A time of the table as a round trip, there and back; `None` if the table does not say whether its times are
+    /// halved.
     pub fn whole(&self, time: Nanos) -> Option<Nanos> {
         match self.sizes.trip {
             Trip::Whole => Some(time),
@@ -101,30 +102,30 @@ impl<'a> Table<'a> {
         timed.min_by_key(|row| row.size)
     }
 
-    /// The rate of a row: as reported, which is the sum of both ways where `both` says so; else its size over the time in
-    /// which it moves one way.
+    /// The rate of a row. As reported it is the sum of both directions where `is_sum` holds. Without a reported rate,
+    /// it is the size over the time in which the payload moves one way.
     pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
         let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
         row.rate.or_else(|| moved().filter(|_| !sizes.setup.collective))
     }
 
-    /// The rate of a row in one direction.
+    /// The rate of a row in each direction: half of a sum of both directions.
     pub fn each_way(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
         let ways = if Self::is_sum(sizes) { 2 } else { 1 };
         let reported = row.rate.map(|rate| Rate(rate.0 / ways));
         reported.or_else(|| Self::rate(sizes, row))
     }
 
-    /// Whether the reported rates are sums of both ways, which were loaded at once. An exchange moves one way at a time:
-    /// its rate is that of either.
+    /// Whether the reported rates are sums of both directions, which were loaded at the same time. An exchange moves
+    /// one way at a time: its rate is that of each direction.
     pub fn is_sum(sizes: &Sizes) -> bool {
         let has_time = || sizes.rows.first().is_some_and(|row| row.time().is_some());
         sizes.both && (sizes.trip == Trip::Unknown || !has_time())
     }
 }
 
-/// The part of a time in which the payload moves one way. An echo moves it there and back; a read by verbs moves it
-/// once in a whole round trip.
+/// The part of a time in which the payload moves one way: half of an echo, which moves it there and back; all of a read
+/// by verbs, which moves it once in a round trip.
 fn moved_in(sizes: &Sizes, time: Nanos) -> Nanos {
     if is_echo(sizes) { Nanos(time.0 / 2) } else { time }
 }

@@ -1,9 +1,9 @@
-//! The file of a walk: requests with their replies, as lines of text, so that a walk can be repeated elsewhere.
+//! The file of a walk: requests with their replies as lines of text, so that the walk can be evaluated again elsewhere.
 //!
-//! The first line is `linerate fabric capture 1`, the second says where the network was asked from. Each other line has the time of the
-//! reply in nanoseconds since the walk began, the request, and the reply or `lost`. Datagrams are written in hexadecimal
-//! digits, without the zeros at their end. The last line is `end` if the walk was not cut short: without it, what is not in
-//! the file is unknown.
+//! The first line is `linerate fabric capture 1`; the second names the port from which the network was walked. Each
+//! other line has the time of the reply in nanoseconds since the walk began, the request, and the reply or `lost`.
+//! Datagrams are written in hexadecimal digits, without the zeros at their end. The last line is `end` if the walk was
+//! not cut short; without it, it is unknown what else the network has.
 
 use std::fmt::Write;
 
@@ -16,27 +16,27 @@ const HEAD: &str = "linerate fabric capture 1";
 /// Largest file that is read, in bytes.
 pub const LARGEST: u64 = 256 << 20;
 
-/// Largest number of requests in a file that is read: the largest network asked twice, with counters.
+/// Most requests in a file that is read: twice those of the largest network, with counters.
 const MOST: usize = 2_000_000;
 
-/// Bytes of a request up to its attribute.
+/// Bytes of a request up to the end of its attribute number.
 const HEADER: usize = 18;
 
-/// Longest time of a walk.
+/// Longest walk that is accepted, as the time of its last reply.
 const LONGEST: Nanos = Nanos::from_secs(86_400);
 
 const LOST: &str = "lost";
 const END: &str = "end";
 
-/// A datagram.
+/// A management datagram (MAD).
 pub type Mad = [u8; LEN];
 
-/// A request and what became of it.
+/// A request with its reply, if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The time of the reply since the walk began.
     pub at: Nanos,
-    /// The request, with a transaction of zero.
+    /// The request, with a transaction number of zero.
     pub request: Box<Mad>,
     /// The reply; `None` if there was none.
     pub reply: Option<Box<Mad>>,
@@ -45,30 +45,30 @@ pub struct Exchange {
 /// A captured walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// Where the network was asked from, in words.
+    /// The port from which the network was walked, in words.
     pub through: String,
-    /// All requests that were answered or lost, in the order of their replies.
+    /// All requests that had a reply or were lost, in the order of their replies.
     pub exchanges: Vec<Exchange>,
-    /// Whether the walk and its file are whole.
+    /// Whether the walk was not cut short and its file is complete.
     pub whole: bool,
 }
 
-/// Why a file is no captured walk.
+/// Why a file is not a captured walk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
-    /// The first line is another one.
+    /// The first line is not the one that marks a capture.
     #[error("this is no capture of a network: the first line is not `{HEAD}`")]
     Head,
     /// There are more requests than any network needs.
     #[error("more than {MOST} requests")]
     TooMany,
-    /// A line is not as it should be.
+    /// A line is not a valid request with its reply; the number is that of the line.
     #[error("line {0} is damaged")]
     Line(usize),
 }
 
 impl Captured {
-    /// Writes the file.
+    /// Encodes the walk as the text of a file.
     pub fn encode(&self) -> String {
         let through = self.through.replace(char::is_control, " ");
         let mut text = format!("{HEAD}\n{through}\n");
@@ -83,7 +83,7 @@ impl Captured {
         text
     }
 
-    /// Reads the file.
+    /// Decodes the text of a file.
     pub fn decode(text: &str) -> Result<Self, CaptureError> {
         let mut lines = text.lines().enumerate();
         if lines.next().map(|(_, line)| line) != Some(HEAD) {
@@ -149,10 +149,10 @@ mod tests {
         mad
     }
 
-    /// The second line of the capture of [`two`] exchanges.
+    /// The second exchange of [`two`] as a line of its file.
     const LAST: &str = "9 010400000000000000000000000000000012 lost";
 
-    /// The beginning of a request of a class for an attribute.
+    /// The first bytes of a request: its class and its attribute.
     fn request(class: u8, attribute: u8) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         (bytes[0], bytes[1], bytes[HEADER - 1]) = (1, class, attribute);
@@ -181,7 +181,7 @@ mod tests {
         let expected = "linerate fabric capture 1\nibsim, as CLB\n7 018100000000000000000000000000000011 01810181\n9 010400000000000000000000000000000012 lost\nend\n";
         assert_eq!(text, expected);
         assert_eq!(Captured::decode(&text), Ok(two()));
-        // A walk that was cut short, or a file of which a part is missing.
+        // A walk that was cut short, or a file whose end is missing.
         for cut in ["end\n", "nd\n"] {
             let text = text.strip_suffix(cut).unwrap();
             let is_whole = Captured::decode(text).map(|captured| captured.whole);

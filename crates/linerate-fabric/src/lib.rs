@@ -1,8 +1,8 @@
-//! InfiniBand networks: the datagrams that manage them, the network that they show, and what is wrong with it.
+//! InfiniBand networks: the datagrams that manage them, the network that replies show, and what is wrong with it.
 //!
-//! Owns management datagrams ([`mad`]), the walk that asks every node ([`walk`]), the network that it found
-//! ([`network`]), findings ([`finding`]), and what a host lacks before RDMA works ([`guide`]). Sends nothing: a
-//! `MadPort` of `linerate-host` does.
+//! Owns management datagrams ([`mad`]), the walk that sends requests to every node ([`walk`]), the network that it
+//! found ([`network`]), findings ([`finding`]), and what a host lacks before RDMA works ([`guide`]). Sends nothing
+//! itself: a `MadPort` of `linerate-host` does.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -14,7 +14,7 @@ pub mod mad;
 pub mod network;
 pub mod walk;
 
-// The network in memory is compiled here for the tests of this crate, and in `linerate-sim` for those of others.
+// The fake network is compiled here for the tests of this crate, and in `linerate-sim` for the tests of other crates.
 #[cfg(test)]
 extern crate self as linerate_fabric;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Block devices and file systems: the devices below a path, down to the disks.
+//! Block devices and file systems: the devices that hold a path, down to the disks.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::Gap;
 use super::bounded::{CPUS, at_most};
 use linerate_units::Bytes;
 
-/// Mount options that the speed of network file systems depends on; addresses and names are left out.
+/// Mount options on which the speed of a network file system depends. Options with addresses and names are left out.
 pub const MOUNT_OPTIONS: [&str; 13] = [
     "vers",
     "proto",
@@ -42,64 +42,64 @@ pub struct Storage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlockDevice {
-    /// Name: `nvme0n1`, `dm-0`.
+    /// Name of the device: `nvme0n1`, `dm-0`.
     pub name: String,
-    /// Device number: `259:0`.
+    /// Device number, major and minor: `259:0`.
     pub number: String,
     /// The layer of storage that the device belongs to.
     pub layer: Layer,
-    /// Name that the device mapper gives the device.
+    /// Name that the device mapper gives the device; empty for other devices.
     pub label: String,
-    /// Names of the devices that the device is made of.
+    /// Names of the devices directly below, which this device is made of.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub below: Vec<String>,
-    /// Size of the device.
+    /// Capacity of the device.
     pub size: Option<Bytes>,
-    /// Model of a disk.
+    /// Model of the disk; empty for other devices.
     pub model: String,
-    /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
-    /// `ata`, `virtio`; `raid` for what a RAID controller shows: a disk, or a volume of several.
+    /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`, `ata`, `virtio`.
+    /// `raid` is a disk or a volume behind a RAID controller.
     pub transport: String,
-    /// PCI address of its parent device.
+    /// PCI address of the device's parent, such as its controller.
     pub pci: String,
-    /// NUMA node of the parent device.
+    /// NUMA node of the device's parent.
     pub node: Option<u32>,
     /// Limits of the disk's request queue.
     pub queue: QueueLimits,
-    /// Paths to the device if it has several (NVMe, multipath); one path for other NVMe disks.
+    /// Paths to the device, if it has several (NVMe, multipath); other NVMe disks have one path.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub paths: Vec<Path>,
-    /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
+    /// The policy that selects the path of a request: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
 }
 
-/// Which layer of storage a device is.
+/// The layer of storage that a device belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// A disk, or what passes for one.
+    /// A disk, or something that the kernel treats like a disk.
     #[default]
     Disk,
-    /// A part of one.
+    /// A partition of a disk.
     Partition,
     /// A logical volume.
     Volume,
-    /// Encryption.
+    /// An encrypted volume.
     Crypt,
     /// Several paths to one disk, joined by the device mapper.
     Multipath,
-    /// Another kind of device mapper target.
+    /// A device of the device mapper with another kind of target.
     Mapped,
     /// Software RAID.
     Raid,
-    /// A file.
+    /// A file that is used as a block device.
     Loop,
-    /// Memory.
+    /// A part of memory that is used as a block device.
     Memory,
 }
 
 impl Layer {
-    /// The usual name of the transport.
+    /// The usual name of the layer in text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -116,7 +116,7 @@ impl Layer {
 }
 
 impl Path {
-    /// Whether the path to the disk works; `None` if unknown.
+    /// Whether the path to the disk works; `None` if the path's state is unknown.
     pub fn is_live(&self) -> Option<bool> {
         if self.ana_state == "persistent-loss" {
             return Some(false);
@@ -127,8 +127,8 @@ impl Path {
 }
 
 impl BlockDevice {
-    /// Number of paths that carry requests under a policy that uses them all. While there are optimized paths,
-    /// no policy uses the others.
+    /// Number of paths that can carry requests under a policy that uses all paths. While there are optimized paths, no
+    /// policy uses the others.
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
     pub fn usable_ways(&self) -> usize {
         let of = |ana: &[&str]| {
@@ -146,36 +146,36 @@ impl BlockDevice {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueLimits {
-    /// Scheduler: `none`, `mq-deadline`.
+    /// The I/O scheduler of the queue: `none`, `mq-deadline`.
     pub scheduler: String,
-    /// Whether the device has a moving head. A virtual machine may see a wrong value.
+    /// Whether the device is a disk with moving heads. A virtual machine may see a wrong value.
     pub rotational: Option<bool>,
-    /// Requests that may wait in each hardware queue.
+    /// Number of requests that may wait in each hardware queue.
     pub requests: Option<u64>,
     /// Number of commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
-    /// Largest request; larger ones are split.
+    /// Largest request that the kernel sends. It splits larger ones.
     pub largest: Option<Bytes>,
     /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
-    /// Bytes that the kernel reads ahead.
+    /// Bytes that the kernel reads ahead of a sequential reader.
     pub read_ahead: Option<Bytes>,
-    /// Size of a logical block.
+    /// Size of a logical block, the unit of addresses.
     pub logical_block: Option<Bytes>,
-    /// Size of a physical block.
+    /// Size of a physical block, the unit that the device writes.
     pub physical_block: Option<Bytes>,
-    /// `write back` or `write through`.
+    /// Mode of the device's write cache: `write back` or `write through`.
     pub write_cache: String,
 }
 
-/// A namespace of an NVMe subsystem, by the name of its block device.
+/// A namespace of an NVMe subsystem, read from the name of its block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Namespace {
-    /// Number of the subsystem; for a disk with a single path it may be the controller's number.
+    /// Number of the subsystem. For a disk with a single path it may be the number of the controller.
     pub subsystem: u32,
-    /// Number of the controller, in the name of one path to the namespace: `nvme0c1n1`.
+    /// Number of the controller in the name of one path to the namespace (`nvme0c1n1`); `None` if the name has none.
     pub controller: Option<u32>,
-    /// Number of the namespace below the subsystem.
+    /// Number of the namespace within the subsystem.
     pub number: u32,
 }
 
@@ -190,48 +190,48 @@ impl Namespace {
         Some(Self { subsystem: decimal(subsystem)?, controller, number: decimal(number)? })
     }
 
-    /// Whether this is one of the paths to the disk of that name.
+    /// Whether this namespace is one of the paths to the disk with the name `disk`.
     pub fn is_way_to(self, disk: &str) -> bool {
         let head = Self { controller: None, ..self };
         self.controller.is_some() && Self::of(disk) == Some(head)
     }
 }
 
-/// A number of digits alone: a sign would pass for one.
+/// A number that is made of digits only. Rust's parser would accept a sign too.
 fn decimal(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok())?
 }
 
-/// A path to a device.
+/// A path to a block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Path {
-    /// Controller or disk: `nvme0`, `sdb`.
+    /// Name of the path's controller or disk: `nvme0`, `sdb`.
     pub name: String,
-    /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
+    /// How the path reaches the device: `pcie`, `rdma`, `tcp`, `fc`, `loop`.
     pub transport: String,
-    /// Address of the path's other end: on the PCI bus, or `traddr=...,trsvcid=...`.
+    /// Address of the path's other end: a PCI address, or `traddr=...,trsvcid=...`.
     pub address: String,
-    /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
+    /// State of the path: `live`, `connecting` ... of a controller, `running`, `offline` ... of a disk.
     pub state: String,
-    /// The target's state of an NVMe path (ANA), or of a SCSI path (ALUA): `optimized`, `non-optimized`,
+    /// State that the target reports for an NVMe path (ANA) or a SCSI path (ALUA): `optimized`, `non-optimized`,
     /// `inaccessible`, `persistent-loss`, `change`.
     pub ana_state: String,
-    /// Whether the path is in the group that carries requests, of a device mapper with groups of paths; `None` if
+    /// Whether the path is in the group that carries requests, for a device mapper that groups its paths; `None` if
     /// unknown.
     pub in_use: Option<bool>,
-    /// Number of its group, from 1, of a device mapper with groups of paths; `None` if unknown.
+    /// Number of the path's group, from 1, for a device mapper that groups its paths; `None` if unknown.
     pub group: Option<u32>,
-    /// Priority of its group; `None` if unknown.
+    /// Priority of the path's group; `None` if unknown.
     pub priority: Option<u32>,
-    /// Hidden block device of an NVMe path: `nvme0c1n1`.
+    /// Name of the hidden block device of an NVMe path: `nvme0c1n1`.
     pub device: String,
-    /// NUMA node.
+    /// NUMA node of the path's controller.
     pub node: Option<u32>,
-    /// Number of queues.
+    /// Number of queues of the path.
     pub queues: Option<u64>,
-    /// Number of entries of each queue.
+    /// Number of entries in each queue of the path.
     pub depth: Option<u64>,
 }
 
@@ -239,29 +239,29 @@ pub struct Path {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileSystem {
-    /// Mount point.
+    /// Directory where the file system is mounted.
     pub point: String,
-    /// Kind: `ext4`, `nfs4`.
+    /// Type of the file system: `ext4`, `nfs4`.
     pub kind: String,
-    /// Name of its block device; empty for one on another host.
+    /// Name of the block device that holds the file system; empty for a file system on another host.
     pub device: String,
-    /// Options that speed depends on, of one on another host: `proto=rdma`, `nconnect=4`.
+    /// Mount options on which the speed of a file system on another host depends: `proto=rdma`, `nconnect=4`.
     pub options: Vec<String>,
 }
 
 impl Storage {
-    /// The device with this name.
+    /// The block device with this name.
     pub fn device(&self, name: &str) -> Option<&BlockDevice> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The disks, or their equivalents.
+    /// The disks, and devices that the kernel treats like disks.
     pub fn disks(&self) -> impl Iterator<Item = &BlockDevice> {
         self.devices.iter().filter(|d| d.layer == Layer::Disk)
     }
 
-    /// The file system of a path: the one with the longest matching mount point, and among those the one that
-    /// was mounted last.
+    /// The file system that holds a path: the one with the longest matching mount point, and among equal ones the one
+    /// that was mounted last.
     pub fn filesystem(&self, path: &str) -> Option<&FileSystem> {
         let holds = |point: &str| {
             let rest = path.strip_prefix(point.trim_end_matches('/'));
@@ -271,8 +271,8 @@ impl Storage {
         held.max_by_key(|fs| fs.point.len())
     }
 
-    /// The devices below a path: the one that holds the file or is named, then the disks that it is made of. Empty if it is
-    /// on another host, or unknown.
+    /// The devices below a path: first the device that holds the file or that the path names, then the disks that it is
+    /// made of. Empty if the file is on another host, or if its device is unknown.
     pub fn below(&self, path: &str) -> Vec<&BlockDevice> {
         let named = path.strip_prefix("/dev/").and_then(|name| self.device(name));
         let held = || self.device(&self.filesystem(path)?.device);
@@ -283,7 +283,7 @@ impl Storage {
         [device].into_iter().chain(disks).collect()
     }
 
-    /// The disks under the device with this name, each once. A loop, which no kernel makes, ends.
+    /// The disks below the device with this name, each once. The search ends even if devices form a loop.
     pub fn leaves(&self, name: &str) -> Vec<&BlockDevice> {
         let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
         let mut open = vec![name];

@@ -1,5 +1,5 @@
-//! Lists that another host sends: they are cut to the length that a real host would have. Lists that are
-//! searched repeatedly must not have a length that another host chooses.
+//! Limits for lists that another host sends. Lists are cut to the length that a real host can have, since a host must
+//! not choose the length of lists that are searched repeatedly.
 
 use serde::{Deserialize, Deserializer};
 
@@ -13,10 +13,10 @@ pub(super) const NODES: usize = 1024;
 const THREADS: usize = 64;
 /// Largest number of items in short lists of a host: kinds of CPUs, congestion controls.
 pub(super) const FEW: usize = 64;
-/// Largest number of gaps of a host.
+/// Largest number of gaps of a host's facts.
 pub(super) const GAPS: usize = 1024;
 
-/// The first entries of a list.
+/// Reads a list and keeps its first `MOST` entries.
 pub(super) fn at_most<'de, D, T, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -27,7 +27,7 @@ where
     Ok(all)
 }
 
-/// Like [`at_most`], for a list that may be missing.
+/// Reads a list that may be missing, and keeps its first `MOST` entries.
 pub(super) fn some_at_most<'de, D, T, const MOST: usize>(
     from: D,
 ) -> Result<Option<Vec<T>>, D::Error>
@@ -42,7 +42,7 @@ where
     Ok(all)
 }
 
-/// The CPUs of each core.
+/// Reads the CPUs of each core, and cuts both lists to their limits.
 pub(super) fn cores<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<u32>>, D::Error> {
     let mut all = at_most::<_, Vec<u32>, CPUS>(from)?;
     for core in &mut all {
@@ -59,7 +59,7 @@ mod tests {
     use crate::topology::{Node, Topology};
     use crate::{Gap, HostFacts, Port};
 
-    /// Facts whose lists are all of this length.
+    /// Facts in which every list has `length` entries.
     fn facts(length: usize) -> HostFacts {
         let numbers: Vec<u32> = (0..length as u32).collect();
         let gap = Gap { what: String::new(), why: String::new(), hint: String::new() };

@@ -1,4 +1,4 @@
-//! Processors of a machine, and their activity.
+//! The CPUs of a machine, and their activity.
 
 use std::collections::BTreeSet;
 
@@ -10,41 +10,41 @@ use super::exact::exact;
 use super::topology::{self, Kind, Topology};
 use linerate_units::{Bytes, Hertz, Nanos};
 
-/// All processors of a machine.
+/// All CPUs of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Processors {
-    /// Model of the CPUs.
+    /// Model name of the CPUs.
     pub model: String,
     /// CPUs that are online, in ascending order.
     pub cpus: Vec<Cpu>,
-    /// CPUs that are there and switched off.
+    /// CPUs that are present but switched off.
     pub offline: Vec<u32>,
-    /// CPUs that the scheduler gives nothing to by itself.
+    /// CPUs to which the scheduler moves no tasks by itself (`isolcpus`).
     pub isolated: Vec<u32>,
     /// CPUs without a regular tick, which are kept for one task each (`nohz_full`).
     pub tickless: Vec<u32>,
     /// NUMA nodes, in ascending order.
     pub nodes: Vec<Node>,
-    /// Caches, those that are alike together.
+    /// Caches, grouped by kind, level and size.
     pub caches: Vec<Cache>,
-    /// Groups of CPUs with different capabilities; empty if all are alike.
+    /// Groups of CPUs with different computing power; empty if all CPUs are alike.
     pub kinds: Vec<Kind>,
-    /// Idle states of the first CPU.
+    /// Idle states of the first CPU. The other CPUs are assumed to have the same.
     pub idle: Vec<IdleState>,
-    /// Whether clocks may rise above the nominal one; `None` when unknown.
+    /// Whether clocks may exceed the nominal clock (turbo); `None` when unknown.
     pub turbo: Option<bool>,
 }
 
-/// A CPU as the scheduler sees it: one thread of a core.
+/// A CPU as the scheduler sees it: one hardware thread of a core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cpu {
     /// Number of the CPU.
     pub id: u32,
-    /// The package that the CPU belongs to.
+    /// Number of the package (socket) that the CPU belongs to.
     pub package: Option<u32>,
-    /// CPUs of the same core, itself among them; empty when unknown.
+    /// CPUs of the same core, including this one; empty when unknown.
     pub siblings: Vec<u32>,
-    /// The CPU's computing power relative to 1024, where the kernel reports it.
+    /// The CPU's computing power, where the strongest CPU has 1024; `None` if the kernel does not report it.
     pub capacity: Option<u32>,
     /// The CPU's clock.
     pub clock: Clock,
@@ -54,24 +54,24 @@ pub struct Cpu {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clock {
-    /// The text that was read.
+    /// Present clock.
     pub now: Option<Hertz>,
-    /// The clock promised at full load.
+    /// Nominal clock, which the CPU keeps at full load.
     pub nominal: Option<Hertz>,
     /// Highest clock that the hardware supports.
     pub max: Option<Hertz>,
-    /// Highest clock that settings allow.
+    /// Highest clock that the settings allow.
     pub limit: Option<Hertz>,
     /// The kernel driver that sets the clock.
     pub driver: String,
-    /// The governor: `performance`, `powersave`.
+    /// The governor, the kernel's policy for the clock: `performance`, `powersave`.
     pub governor: String,
-    /// The preference given to the hardware, if the hardware decides.
+    /// The preference between speed and energy that is given to the hardware, if the hardware picks the clock.
     pub preference: String,
 }
 
 impl Processors {
-    /// The distances between its NUMA nodes.
+    /// The NUMA nodes, their distances and the kinds of CPUs.
     pub fn topology(&self) -> Topology {
         let node = |node: &Node| topology::Node {
             id: node.id,
@@ -83,20 +83,20 @@ impl Processors {
 }
 
 impl Node {
-    /// The CPUs of a node that are known.
+    /// The CPUs of the node; empty if they are unknown.
     pub fn known_cpus(&self) -> &[u32] {
         self.cpus.as_deref().unwrap_or_default()
     }
 }
 
-/// CPUs whose clocks are set alike.
+/// CPUs that have the same clock settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Clocked {
     /// Numbers of the CPUs.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// The settings, without present values.
+    /// The clock settings, without present clocks.
     pub clock: Clock,
 }
 
@@ -108,29 +108,29 @@ pub struct Node {
     pub id: u32,
     /// CPUs of the node; it may have none. Null if unknown.
     pub cpus: Option<Vec<u32>>,
-    /// Memory of the node; it may have none.
+    /// Memory of the node; a node may have none.
     #[serde(rename = "memory_bytes", serialize_with = "exact")]
     pub total: Option<Bytes>,
     /// Free memory of the node.
     #[serde(rename = "live_free_bytes", serialize_with = "exact")]
     pub free: Option<Bytes>,
-    /// Distances to all nodes, in the order of their numbers. 10 is the node itself.
+    /// Distances to all nodes, in the order of their numbers. A node has the distance 10 to itself.
     pub distances: Vec<u32>,
 }
 
-/// Caches that are alike.
+/// Caches of the same kind, level and size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cache {
-    /// Level; 1 is nearest to the core.
+    /// Level of the caches. Level 1 is nearest to the core.
     pub level: u32,
-    /// `Data`, `Instruction` or `Unified`.
+    /// Kind of the caches: `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// Size of each.
+    /// Size of each cache.
     #[serde(rename = "size_bytes", serialize_with = "exact")]
     pub size: Bytes,
-    /// CPUs that share one.
+    /// Number of CPUs that share one cache.
     pub shared_by: usize,
-    /// Number of caches of this kind.
+    /// Number of caches in this group.
     pub count: usize,
 }
 
@@ -140,27 +140,27 @@ pub struct Cache {
 pub struct IdleState {
     /// Name of the idle state: `C6`.
     pub name: String,
-    /// Time to wake from the idle state.
+    /// Time that the CPU needs to wake up from the idle state.
     pub latency: Nanos,
     /// Whether the idle state is switched off.
     pub disabled: bool,
 }
 
 impl Processors {
-    /// Packages; `None` when unknown.
+    /// Number of packages (sockets); `None` when unknown.
     pub fn packages(&self) -> Option<usize> {
         let all: Option<BTreeSet<u32>> = self.cpus.iter().map(|c| c.package).collect();
         all.map(|p| p.len()).filter(|&n| n > 0)
     }
 
-    /// Cores with a CPU that is online; `None` when unknown.
+    /// Number of cores that have a CPU online; `None` when unknown.
     pub fn cores(&self) -> Option<usize> {
         let first = |c: &Cpu| c.siblings.first().copied();
         let all: Option<BTreeSet<u32>> = self.cpus.iter().map(first).collect();
         all.map(|c| c.len()).filter(|&n| n > 0)
     }
 
-    /// The CPUs with each kind of clock, in the order of their first CPU. Current clock rates are ignored,
+    /// The different clock settings, each with its CPUs, in the order of their first CPU. Present clocks are ignored,
     /// since they always differ.
     pub fn clocks(&self) -> Vec<(Clock, Vec<u32>)> {
         let mut sorts: Vec<(Clock, Vec<u32>)> = Vec::new();
@@ -176,8 +176,8 @@ impl Processors {
     }
 }
 
-/// Groups of CPUs by the computing power that the kernel reports, else by their nominal clocks, the strongest
-/// first. Empty when all are alike or one is unknown.
+/// Groups of CPUs by the computing power that the kernel reports, or else by their nominal clocks, the strongest first.
+/// Empty when all CPUs are alike, or when one CPU's figure is unknown.
 pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     let by = |key: fn(&Cpu) -> Option<u64>, name: fn(u64) -> String| {
         let values: Option<BTreeSet<u64>> = cpus.iter().map(key).collect();
@@ -195,42 +195,42 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
     found
 }
 
-/// The activity of the machine between two readings: a tenth of a second apart, or less if all CPUs were idle.
+/// The activity of a machine between two readings, a tenth of a second apart, or less if all CPUs were idle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Busy {
-    /// Each CPU, in the order of `/proc/stat`.
+    /// Load of each CPU, in the order of `/proc/stat`.
     pub cpus: Vec<CpuLoad>,
-    /// Processes that used CPU time, the busiest first, without linerate.
+    /// Processes that used CPU time, the busiest first. linerate itself is left out.
     pub processes: Vec<Process>,
 }
 
-/// How a CPU spent its time, as shares of 1.
+/// How a CPU spent its time, as shares of all time (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct CpuLoad {
     /// Number of the CPU.
     pub cpu: u32,
-    /// Everything except idle time and waiting for devices.
+    /// Share of time for work: everything except idle time and waiting for devices.
     #[schemars(range(min = 0))]
     pub busy: f64,
-    /// Hard and soft interrupts.
+    /// Share of time for hard and soft interrupts.
     #[schemars(range(min = 0))]
     pub interrupts: f64,
-    /// Time that the hypervisor took.
+    /// Share of time that the hypervisor took from the CPU.
     #[schemars(range(min = 0))]
     pub stolen: f64,
 }
 
-/// CPU time of a process.
+/// A process that used CPU time between two readings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// Name.
+    /// Name of the process.
     pub name: String,
-    /// CPU time over elapsed time; above 1 for several threads.
+    /// CPU time over elapsed time. A process with several threads may have more than 1.
     #[schemars(range(min = 0))]
     pub cpus: f64,
-    /// CPU that its main thread ran on last.
+    /// CPU on which the process's main thread ran last.
     pub last_cpu: u32,
 }
 
@@ -239,19 +239,19 @@ pub struct Process {
 pub struct CpuTimes {
     /// Number of the CPU.
     pub cpu: u32,
-    /// User, nice, system, idle, iowait, irq, softirq, steal.
+    /// Ticks by activity: user, nice, system, idle, iowait, irq, softirq, steal.
     pub ticks: [u64; 8],
 }
 
-/// Ticks that passed, on the mean CPU; `None` when none did, as in a tree of files.
+/// Ticks that passed between two readings, as the mean over CPUs; `None` when none passed, as in a tree of files.
 pub fn elapsed(before: &[CpuTimes], after: &[CpuTimes]) -> Option<f64> {
     let all: Vec<u64> = deltas(before, after).map(|(_, d)| d.iter().sum()).collect();
     let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;
     (mean > 0.0).then_some(mean)
 }
 
-/// How each CPU spent the time between two readings. A CPU without any elapsed time is left out: it went
-/// offline, or its counters do not change.
+/// How each CPU spent the time between two readings. A CPU for which no tick was counted is left out: it went offline,
+/// or its counters do not change.
 pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     let load = |(cpu, ticks): (u32, [u64; 8])| {
         let all: u64 = ticks.iter().sum();
@@ -267,15 +267,15 @@ pub fn loads(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CpuLoad> {
     deltas(before, after).filter_map(load).collect()
 }
 
-/// Share of the time with work since boot that the hypervisor may have taken from a CPU that is called idle.
+/// Largest share of a CPU's time with work since boot that the hypervisor may have taken, if the CPU counts as idle.
 const SELDOM_STOLEN: f64 = 0.01;
-/// Ticks of idle time that a CPU which is called idle shows at least.
+/// Fewest ticks of idle time between two readings that a CPU needs to count as idle.
 const IDLE: u64 = 2;
 
-/// Whether a short time between two readings is enough to call all CPUs idle: none shows a tick of work, and each
-/// at least two ticks of idle time. More than one of them has passed then, so that the CPU cannot be 90 % busy over
-/// ten ticks either, whatever follows. Where a hypervisor has taken notable time before, a short time is not enough:
-/// it may take it in portions.
+/// Whether a short time between two readings is enough to call all CPUs idle: no CPU shows a tick of work, and each
+/// shows at least two ticks of idle time. Then more than one tick has passed, so that no CPU can be 90 % busy over ten
+/// ticks, whatever follows. Where a hypervisor has taken notable time before, a short time is not enough: it may take
+/// time in portions.
 pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
     let is_idle = |(_, ticks): (u32, [u64; 8])| {
         let [work @ .., idle, waiting, irq, softirq, steal] = ticks;
@@ -286,7 +286,7 @@ pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
         let [user, nice, system, _, _, irq, softirq, steal] = cpu.ticks.map(|ticks| ticks as f64);
         steal <= SELDOM_STOLEN * (user + nice + system + irq + softirq + steal)
     };
-    // A CPU that came or went has no two readings.
+    // A CPU that appeared or disappeared between the readings cannot be compared.
     let compared = deltas(before, after).count();
     compared > 0
         && compared == before.len()
@@ -295,12 +295,13 @@ pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
         && after.iter().all(is_seldom_stolen)
 }
 
-/// The growth of each CPU's counters; a counter that fell (some kernels let idle time fall) counts as 0.
+/// How much each counter of each CPU grew between two readings. A counter that fell counts as 0: some kernels let idle
+/// time fall.
 fn deltas<'a>(
     before: &'a [CpuTimes],
     after: &'a [CpuTimes],
 ) -> impl Iterator<Item = (u32, [u64; 8])> + 'a {
-    // Both are in the order of the file; CPUs may have appeared or disappeared.
+    // Both readings are in the order of the file. CPUs may have appeared or disappeared in between.
     let mut old = before.iter().peekable();
     after.iter().filter_map(move |new| {
         while old.next_if(|o| o.cpu < new.cpu).is_some() {}

@@ -1,24 +1,24 @@
-//! The PCI Express links between a card and the processor, and which of their figures can be trusted.
+//! The PCI Express links between a card and the processor, and how far their figures can be trusted.
 
 use super::pci::{self, Device, Link, Payload};
 use linerate_ceiling::pcie::{self, SIZES, Slot, USUAL_PAYLOADS};
 use linerate_units::{Rate, Transfers};
 
-/// A PCI Express link that the bytes cross.
+/// A PCI Express link that bytes cross between a card and memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Crossing<'a> {
-    /// The end further from memory: the card, or a switch on the path to it.
+    /// The end of the link that is farther from memory: the card, or a switch on the way to it.
     pub device: &'a Device,
-    /// The end towards memory: the slot's side.
+    /// The end of the link towards memory: the port of the slot.
     pub slot: &'a Device,
-    /// The link as it runs; empty if it is a tunnel.
+    /// Speed and width at which the link runs; empty if the link is a tunnel.
     pub now: Link,
-    /// Whether it runs through a cable that tunnels PCI Express: its figures are placeholders.
+    /// Whether the link is a tunnel through a cable (Thunderbolt, USB4), so that its figures are placeholders.
     pub is_tunnel: bool,
 }
 
 impl<'a> Crossing<'a> {
-    /// The link above a device; `None` if none is known.
+    /// The link directly above a device; `None` if none is known.
     pub fn above(all: &'a [Device], device: &'a Device) -> Option<Self> {
         let slot = pci::other_end(all, device)?;
         let is_tunnel = is_tunnel(all, device, slot);
@@ -30,13 +30,13 @@ impl<'a> Crossing<'a> {
         })
     }
 
-    /// The best values that both ends support; `None` if one of them does not report its own.
+    /// The best speed and width that both ends support; `None` if one end does not report its own.
     pub fn best(&self) -> Option<Link> {
         let both = self.device.max?.common(self.slot.max?);
         (!self.is_tunnel).then_some(both)
     }
 
-    /// Bits that the link carries per second in each direction, including packet headers.
+    /// Bits per second that the link carries in each direction, including packet headers.
     pub fn rate(&self) -> Option<Rate> {
         self.now.rate()
     }
@@ -48,8 +48,8 @@ pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
     ends.filter_map(|device| Crossing::above(all, device)).collect()
 }
 
-/// A link in the form that the formulas of PCI Express need, with the packet sizes of the card behind it;
-/// `None` if its speed or its width is unknown.
+/// A link as the formulas for PCI Express need it, with the packet sizes of the card behind it; `None` if its speed or
+/// its width is unknown.
 pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     let one_or = |known: Option<u32>, all: &[u32]| known.map_or(all.to_vec(), |k| vec![k]);
     Some(Slot {
@@ -60,9 +60,9 @@ pub fn slot(link: Link, payload: Option<Payload>) -> Option<Slot> {
     })
 }
 
-/// Whether a card's link figures are placeholders, as they are for ports inside the processor. At the lowest
-/// speed, a real card's link carries at least half of what one of its ports does. At higher speeds cards with
-/// slower links exist: an adapter that several hosts share gives each of them only a few lanes.
+/// Whether a card's link figures are placeholders, as for ports inside the processor. A real card's link at the lowest
+/// speed carries at least half of what one of its ports does. Slower real links exist only at higher speeds: an adapter
+/// that several hosts share gives each host only a few lanes.
 pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     let own = crossings.first().and_then(|c| c.device.max);
     own.is_some_and(|own| {
@@ -71,9 +71,8 @@ pub fn is_made_up(crossings: &[Crossing<'_>], port: Rate) -> bool {
     })
 }
 
-/// Whether a link has the default figures of ports inside the processor: one lane at the lowest speed. Real
-/// cards can have this link too, but not with several ports that together need more than it carries. A switch
-/// has a real link.
+/// Whether a link has the default figures of ports inside the processor: one lane at the lowest speed. A real card can
+/// have such a link too, but not if it has several ports that together need more. The link of a switch is real.
 //= Linux drivers/net/ethernet/intel/i40e/i40e_main.c: "Devices on the IOSF bus do not have this information and will report
 //= PCI Gen 1 x 1 by default"; ixgbe_main.c does not check the links of X550EM either
 pub fn is_default(link: &Crossing<'_>) -> bool {
@@ -82,8 +81,7 @@ pub fn is_default(link: &Crossing<'_>) -> bool {
     link.device.buses.is_none() && is_slowest && own.width == Some(1)
 }
 
-/// Whether the link figures of a device belong to a tunnel: it is one end of a tunnel, at either side of the
-/// cable.
+/// Whether the link figures of a device belong to a tunnel, because the device is at one of its two ends.
 pub fn shows_tunnel(all: &[Device], device: &Device) -> bool {
     let is_far_end =
         |device: &Device| Crossing::above(all, device).is_some_and(|link| link.is_tunnel);
@@ -94,13 +92,13 @@ pub fn shows_tunnel(all: &[Device], device: &Device) -> bool {
     is_far_end(device) || device.buses.is_some() && is_near_end()
 }
 
-/// The speed of the first generation. The ends of a tunnel show this speed at any capacity.
+/// The speed of PCI Express generation 1. The ends of a tunnel show this speed, whatever the tunnel can carry.
 //= Linux dmesg of a Thunderbolt dock: "8.000 Gb/s available PCIe bandwidth, limited by 2.5 GT/s PCIe x4 link
 //= (capable of 31.504 Gb/s with 8.0 GT/s PCIe x4 link)"
 const SLOWEST: Transfers = Transfers(2_500_000_000);
 
 const INTEL: u16 = 0x8086;
-/// Bridges of Intel's Thunderbolt and USB4 controllers: on the board of a host, and in docks and boxes.
+/// PCI device ids of the bridges in Intel's Thunderbolt and USB4 controllers, on host boards and in docks and boxes.
 //= Linux drivers/thunderbolt/nhi.h and include/linux/pci_ids.h, PCI_DEVICE_ID_INTEL_*_RIDGE*
 const BRIDGES: [u16; 24] = [
     0x0b26, 0x1136, 0x1513, 0x151a, 0x151b, 0x1547, 0x1548, 0x1549, 0x1567, 0x1569, 0x156b, 0x156d,
@@ -114,10 +112,10 @@ fn is_controller(device: &Device) -> bool {
 /// Whether a link is a tunnel through a Thunderbolt or USB4 cable. The far end of a tunnel is always a switch,
 /// never a card; the links behind it are real.
 ///
-/// The kernel marks removable devices, but a slot for other cards may be removable, too. [`Device::tunneled`]
-/// is set only for devices attached by Thunderbolt or USB4. Linux before 5.14 has no such mark, so only the ids
-/// of the controllers are known. A controller on a separate card has a real link above it, which is faster than
-/// the link that a tunnel shows.
+/// The kernel marks removable devices, but a slot for other cards may be removable, too. [`Device::tunneled`] is set
+/// only for devices attached by Thunderbolt or USB4. Linux before 5.14 does not set such a mark, so only the device ids
+/// of the controllers show a tunnel there. A controller on a separate card has a real link above it, which is faster
+/// than the speed that a tunnel shows.
 fn is_tunnel(all: &[Device], device: &Device, slot: &Device) -> bool {
     let inside = |device: &Device| {
         device.tunneled || pci::bridges_above(all, device).iter().any(|b| b.tunneled)
@@ -151,7 +149,8 @@ mod tests {
         }
     }
 
-    /// Two boxes in a chain, the second with a card: of each link whether it is a tunnel, the card's first.
+    /// Builds two boxes in a chain, the second with a card, and returns for each link, the card's first, whether it is
+    /// a tunnel.
     fn chain(tunnel: Link, change: impl Fn(&mut [Device])) -> Vec<bool> {
         let real = lanes(80, 4);
         let mut all = vec![
@@ -172,10 +171,10 @@ mod tests {
         let slow = lanes(25, 4);
         let marked = |all: &mut [Device]| all[1].tunneled = true;
         assert_eq!(chain(slow, marked), [false, true, true]);
-        // Kernels mark all that is behind the first cable.
+        // The kernel marks every device behind the first cable.
         let behind = |all: &mut [Device]| all[1..].iter_mut().for_each(|d| d.tunneled = true);
         assert_eq!(chain(slow, behind), [false, true, true]);
-        // A switch inside a box, of which nothing says that it is a tunnel.
+        // A switch inside a box. Nothing shows that the link to it is a tunnel.
         assert_eq!(chain(lanes(50, 4), marked), [false, false, true]);
         assert_eq!(chain(slow, |_| {}), [false; 3], "a slot that can be pulled out");
     }
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(chain(lanes(80, 4), docks), [false; 3]);
         let other = |all: &mut [Device]| all[1].device = 0x15ef;
         assert_eq!(chain(lanes(25, 4), other), [false; 3], "of another vendor");
-        // A controller on the board: its own link is real, and what it leads to can be pulled out.
+        // A controller on the host's board: its own link is real, and all devices behind it are marked as removable.
         let host = |all: &mut [Device]| {
             (all[1].vendor, all[1].device) = (INTEL, 0x15ea);
             all[1].now = Some(lanes(80, 4));

@@ -1,10 +1,10 @@
-//! Whole numbers of facts that are published unchanged.
+//! Whole numbers in published facts, which every JSON reader must read exactly.
 
 use serde::{Serialize, Serializer};
 
 use linerate_units::{Bytes, EXACT};
 
-/// A whole number, which may be unknown.
+/// A fact that is a whole number; the number may be unknown.
 pub(super) trait Whole {
     fn whole(&self) -> Option<u64>;
 }
@@ -27,7 +27,7 @@ impl<T: Whole> Whole for Option<T> {
     }
 }
 
-/// Writes a number that every JSON reader keeps: a larger one becomes [`EXACT`].
+/// Writes a number so that every JSON reader reads it exactly: a number above [`EXACT`] becomes [`EXACT`].
 pub(super) fn exact<T: Whole, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     value.whole().map(|number| number.min(EXACT)).serialize(to)
 }

@@ -1,4 +1,4 @@
-//! What was found: of a host, of a network, of reported figures, in a check.
+//! Findings: what was found in a host, a network, reported figures or a check.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,58 +6,58 @@ use serde::Serialize;
 use super::advice::Advice;
 use linerate_plan::path::Certainty;
 
-/// How a finding is meant. The order is that of a list: what must be read first comes first.
+/// What a finding says about a fault. A list of findings has this order: what must be read first comes first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stands {
-    /// Two figures cannot both hold.
+    /// Two figures contradict each other.
     Contradiction,
-    /// Something is wrong, explains what is slow, or excludes a reason.
+    /// Something is wrong, explains what is slow, or rules out a reason.
     #[default]
     Found,
-    /// Something that does no harm now: counters that stopped to rise, a limit that nothing reaches.
+    /// Something that does no harm now, such as counters that no longer rise, or a limit that nothing reaches.
     Harmless,
-    /// A claim or a figure that the results do not support.
+    /// The results do not support a claim or a figure.
     Doubt,
-    /// As it should be.
+    /// All is as it should be.
     Good,
-    /// It could not be judged.
+    /// The point could not be judged.
     Unknown,
-    /// It was not judged, because an earlier check failed.
+    /// The point was not judged, because an earlier check failed.
     NotJudged,
 }
 
-/// Something that was found, with what shows it and what helps.
+/// Something that was found, with its proof and what helps.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "Document")]
 #[schemars(with = "Document")]
 pub struct Finding {
-    /// Stable id, the same for the same fault wherever it is found: a row of [`super::ids::IDS`].
+    /// Stable id of the fault, a row of [`super::ids::IDS`]. It is the same wherever the fault is found.
     pub id: &'static str,
-    /// How it is meant.
+    /// What the finding says about the fault, such as found, harmless or unknown.
     pub stands: Stands,
-    /// What it is about: a port, a node, a disk, CPUs. Empty if `what` names it.
+    /// What the finding is about: a port, a node, a disk, CPUs. Empty if `what` names it.
     pub subject: String,
     /// What was found, with numbers and without the subject.
     pub what: String,
-    /// The same in a few words. Empty where `what` has few words.
+    /// The finding in a few words. Empty where `what` is short.
     pub brief: String,
-    /// Why it matters, or what it comes from. Empty if `what` says it.
+    /// Why the finding matters, or what caused it. Empty if `what` says it.
     pub why: String,
-    /// What shows it: numbers and replies, in sentences without a full stop.
+    /// The proof: numbers and replies, in sentences without a full stop.
     pub proof: Vec<String>,
-    /// How certain it is.
+    /// How certain the finding is.
     pub certainty: Certainty,
-    /// Ports that cannot reach their full rate because of it.
+    /// Ports that cannot reach their full rate because of the finding.
     pub limits: Vec<String>,
-    /// The host on which the steps are done. Empty if it is the only one, or any.
+    /// The host on which the steps of `fix` are done. Empty if there is only one host, or if any host will do.
     pub host: String,
-    /// What helps, or what would tell more. Its sentence is empty if there is nothing to do.
+    /// What helps, or how to find out more. Its sentence is empty if there is nothing to do.
     pub fix: Advice,
 }
 
 impl Finding {
-    /// Something that readings show and no trial has proved.
+    /// A finding that readings support and no trial has proved.
     pub fn new(id: &'static str, subject: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             id,
@@ -74,103 +74,103 @@ impl Finding {
         }
     }
 
-    /// Says how it is meant.
+    /// Sets what the finding says about the fault.
     #[must_use]
     pub fn stands(self, stands: Stands) -> Self {
         Self { stands, ..self }
     }
 
-    /// Adds a shorter sentence.
+    /// Sets the finding in a few words.
     #[must_use]
     pub fn brief(self, brief: impl Into<String>) -> Self {
         Self { brief: brief.into(), ..self }
     }
 
-    /// Adds why it matters, or what it comes from.
+    /// Sets why the finding matters, or what caused it.
     #[must_use]
     pub fn why(self, why: impl Into<String>) -> Self {
         Self { why: why.into(), ..self }
     }
 
-    /// Adds one thing that shows it.
+    /// Adds one sentence to the proof.
     #[must_use]
     pub fn because(mut self, proof: impl Into<String>) -> Self {
         self.proof.push(proof.into());
         self
     }
 
-    /// Says all that shows it.
+    /// Sets the whole proof.
     #[must_use]
     pub fn proof(self, proof: Vec<String>) -> Self {
         Self { proof, ..self }
     }
 
-    /// Says that what was read proves it.
+    /// Sets that the finding is proved by what was read.
     #[must_use]
     pub fn proved(self) -> Self {
         Self { certainty: Certainty::Proved, ..self }
     }
 
-    /// Adds the ports that it limits.
+    /// Sets the ports that the finding keeps from their full rate.
     #[must_use]
     pub fn limits(self, limits: Vec<String>) -> Self {
         Self { limits, ..self }
     }
 
-    /// Says that its subject is a port that it limits.
+    /// Sets that the finding keeps its own subject, a port, from its full rate.
     #[must_use]
     pub fn limiting_itself(self) -> Self {
         Self { limits: vec![self.subject.clone()], ..self }
     }
 
-    /// Adds the host on which the remedy is done.
+    /// Sets the host on which the remedy is done.
     #[must_use]
     pub fn host(self, host: impl Into<String>) -> Self {
         Self { host: host.into(), ..self }
     }
 
-    /// Adds what helps, or what would tell more.
+    /// Sets what helps, or how to find out more.
     #[must_use]
     pub fn fix(self, fix: Advice) -> Self {
         Self { fix, ..self }
     }
 
-    /// What was found, in a few words.
+    /// The finding in a few words.
     pub fn in_brief(&self) -> &str {
         if self.brief.is_empty() { &self.what } else { &self.brief }
     }
 
-    /// Whether it does harm now.
+    /// Whether the finding does harm now.
     pub fn is_now(&self) -> bool {
         self.stands == Stands::Found
     }
 }
 
-/// A finding as JSON has it. Unknown values are null.
+/// A finding as it is written to JSON. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Finding")]
 struct Document {
-    /// Stable id, the same for the same fault in all documents: `pcie-slot`, `clock-lowest`.
+    /// Stable id of the fault, the same in all documents: `pcie-slot`, `clock-lowest`.
     id: &'static str,
-    /// How it is meant.
+    /// What the finding says about the fault, such as found, harmless or unknown.
     stands: Stands,
-    /// What it is about: a port, a node, a disk, CPUs. Empty if `what` names it.
+    /// What the finding is about: a port, a node, a disk, CPUs. Empty if `what` names it.
     subject: String,
     /// What was found, with numbers and without the subject.
     what: String,
-    /// The same in a few words.
+    /// The finding in a few words.
     brief: String,
-    /// Why it matters, or what it comes from. Empty if `what` says it.
+    /// Why the finding matters, or what caused it. Empty if `what` says it.
     why: String,
-    /// What shows it: numbers and replies, in sentences.
+    /// The proof: numbers and replies, in sentences.
     proof: Vec<String>,
-    /// How certain it is. Null if it is no fault.
+    /// How certain the finding is. Null if it is no fault.
     certainty: Option<Certainty>,
-    /// Ports that cannot reach their full rate because of it.
+    /// Ports that cannot reach their full rate because of the finding.
     limits: Vec<String>,
-    /// The host on which the steps are done. Null if it is the only one, or any.
+    /// The host on which the steps of `fix` are done. Null if there is only one host, or if any host will do.
     host: Option<String>,
-    /// What helps, or what would tell more. Null if there is nothing to do.
+    /// What helps, or how to find out more. Null if there is nothing to do.
     fix: Option<Advice>,
 }
 
@@ -195,7 +195,7 @@ impl From<Finding> for Document {
 
 #[cfg(test)]
 impl Finding {
-    /// The remedy with its commands and how to undo them, in one line.
+    /// The remedy with its commands, and how to undo them, in one line.
     pub(crate) fn to_do(&self) -> String {
         let mut text = self.fix.what.clone();
         if !self.fix.steps.is_empty() {

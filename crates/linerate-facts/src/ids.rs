@@ -1,25 +1,25 @@
-//! The ids of all that can be found: one for each fault, whatever finds it.
+//! The ids of all findings and causes. A fault has one id, whatever part of linerate finds it.
 
-/// What finds it.
+/// The part of linerate that finds a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The judge, in a measured path, a watched connection or reported transfers.
+    /// The judge, from a measured path, a watched connection or reported transfers.
     Judge,
-    /// The facts of a host.
+    /// The rules about the facts of a host.
     Host,
-    /// The nodes of an InfiniBand network.
+    /// The rules about the nodes of an InfiniBand network.
     Network,
-    /// A check of a first InfiniBand network.
+    /// The guide that checks a first InfiniBand network.
     Guide,
-    /// A rule that reads reported figures.
+    /// The rules about figures that were imported.
     Rules,
 }
 
 impl By {
-    /// All of them, in the order of the table.
+    /// All parts, in the order of the table.
     pub const ALL: [Self; 5] = [Self::Judge, Self::Host, Self::Network, Self::Guide, Self::Rules];
 
-    /// The command that shows it.
+    /// The command that shows what this part finds.
     pub const fn shown_by(self) -> &'static str {
         match self {
             Self::Judge => "run",
@@ -31,14 +31,14 @@ impl By {
     }
 }
 
-/// An id.
+/// A row of the table of ids.
 #[derive(Debug, Clone, Copy)]
 pub struct Id {
-    /// The word.
+    /// The id.
     pub id: &'static str,
-    /// What finds it.
+    /// The parts of linerate that find the fault.
     pub by: &'static [By],
-    /// The fault, in a clause.
+    /// What the fault is, as a clause.
     pub meaning: &'static str,
 }
 
@@ -48,7 +48,7 @@ const fn row(id: &'static str, by: &'static [By], meaning: &'static str) -> Id {
 
 use By::{Guide, Host, Judge, Network, Rules};
 
-/// All ids, sorted.
+/// All ids, sorted alphabetically.
 pub const IDS: &[Id] = &[
     row(
         "a-round-limit",

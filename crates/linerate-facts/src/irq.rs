@@ -1,4 +1,4 @@
-//! Interrupts: their purpose, and the CPUs that serve them.
+//! Interrupts: the queues that they serve, and the CPUs that handle them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Gap;
 use super::nic::{Nic, QueueDirection};
 
-/// All numbered interrupts.
+/// All numbered interrupts of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interrupts {
@@ -27,13 +27,13 @@ pub struct Irq {
     pub name: String,
     /// The controller that delivers the interrupt: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
-    /// Times that it arrived since boot.
+    /// Number of times that the interrupt arrived since boot.
     pub total: Option<u64>,
-    /// The CPU that served the interrupt most often.
+    /// The CPU that handled the interrupt most often.
     pub busiest: Option<u32>,
-    /// CPUs that the interrupt is really sent to.
+    /// CPUs to which the interrupt is really sent.
     pub effective: Vec<u32>,
-    /// CPUs that the interrupt may be sent to.
+    /// CPUs to which the interrupt may be sent.
     pub allowed: Vec<u32>,
     /// NUMA node of the device that sends the interrupt.
     pub node: Option<u32>,
@@ -44,19 +44,19 @@ pub struct Irq {
 pub struct Served {
     /// Number of the queue.
     pub number: u32,
-    /// The direction; `None` for a pair of queues, one for each direction.
+    /// Direction of the queue; `None` for a pair of queues, one for each direction.
     pub direction: Option<QueueDirection>,
 }
 
 impl Served {
-    /// Whether it serves received packets.
+    /// Whether the interrupt serves received packets.
     pub fn receives(self) -> bool {
         self.direction != Some(QueueDirection::Tx)
     }
 }
 
 impl Irq {
-    /// The queue that the interrupt serves, by its name; `None` if the name does not show it.
+    /// The queue that the interrupt serves, according to its name; `None` if the name does not show a queue.
     pub fn queue(&self) -> Option<Served> {
         let name = self.name.split('@').next()?.to_ascii_lowercase();
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -64,7 +64,7 @@ impl Irq {
         let stem = stem.trim_end_matches(['-', '.', '_']);
         let ends = |words: &[&str]| words.iter().any(|word| stem.ends_with(word));
         let last = stem.rsplit(['-', '_']).next().unwrap_or_default();
-        // mlx5, then mlx4; qede and bnx2x; be2net and mana; gve.
+        // Names of queue pairs by driver: mlx5, then mlx4; qede and bnx2x; be2net and mana; gve.
         let pair = ends(&["comp", "ntfy-blk", "ntfy-block"]) || ["mlx4", "fp", "q"].contains(&last);
         let direction = if ends(&["txrx", "rxtx", "tx-rx", "rx-tx"]) || pair {
             None
@@ -78,7 +78,7 @@ impl Irq {
         Some(Served { number, direction })
     }
 
-    /// The PCI addresses that the interrupt may name: the ends of its chip and of its name.
+    /// The PCI addresses that the interrupt may name: they are at the end of its chip's name or of its own name.
     fn addresses(&self) -> impl Iterator<Item = &str> {
         [&self.chip, &self.name].into_iter().flat_map(move |text| {
             let breaks = text.rmatch_indices(['-', ':', '@', ' ']).take(WORDS);
@@ -87,8 +87,8 @@ impl Irq {
         })
     }
 
-    /// The ports and devices that it may name: its name or a word of it starts with them, up to the end of a
-    /// word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` is not of `eth1`.
+    /// Texts that may be the name of a port or device: each starts at a word of the interrupt's name and ends at the
+    /// end of a word. `eth1-rx-0`, `i40e-eth1-TxRx-0`, `ixgbe: eth1-rx-0`; `eth10-rx-0` does not give `eth1`.
     fn words(&self) -> impl Iterator<Item = &str> {
         let breaks = self.name.match_indices(['-', ' ']).take(WORDS);
         let starts = breaks.map(|(at, _)| at + 1);
@@ -101,24 +101,24 @@ impl Irq {
     }
 }
 
-/// Largest number of separators in a name that are examined: names of a kernel have three or four.
+/// Largest number of separators in a name that are examined. Names in a kernel have three or four.
 const WORDS: usize = 8;
 
-/// The text that identifies the port of an interrupt, with the indices of those ports.
+/// What identifies the port of an interrupt. Each map leads to the indices of ports.
 #[derive(Default)]
 struct Signs<'a> {
-    /// Numbers that the kernel names for queues.
+    /// Numbers of the interrupts that the kernel reports for queues.
     numbers: BTreeMap<u32, Vec<u32>>,
-    /// PCI addresses of cards.
+    /// PCI addresses of the ports' cards.
     addresses: BTreeMap<&'a str, Vec<u32>>,
-    /// Names of ports and of their devices.
+    /// Names of the ports and of their devices.
     names: BTreeMap<&'a str, Vec<u32>>,
 }
 
 impl<'a> Signs<'a> {
     fn of(nics: &'a [Nic]) -> Self {
         let mut signs = Self::default();
-        // Nothing sends interrupts for a port made by software.
+        // A port that is made by software has no interrupts.
         for nic in nics.iter().filter(|nic| !nic.is_software()) {
             for number in nic.queues.iter().filter_map(|queue| queue.irq) {
                 signs.numbers.entry(number).or_default().push(nic.index);
@@ -126,7 +126,7 @@ impl<'a> Signs<'a> {
             if !nic.pci.is_empty() {
                 signs.addresses.entry(&nic.pci).or_default().push(nic.index);
             }
-            // Some names contain an address: `hns3-0000:7d:00.0-TxRx-0`.
+            // Some names contain a PCI address: `hns3-0000:7d:00.0-TxRx-0`.
             for name in [&nic.device, &nic.name, &nic.pci] {
                 if !name.is_empty() {
                     signs.names.entry(name).or_default().push(nic.index);
@@ -136,7 +136,7 @@ impl<'a> Signs<'a> {
         signs
     }
 
-    /// The indices of the ports that an interrupt belongs to.
+    /// The indices of the ports to which an interrupt belongs.
     fn ports(&self, irq: &Irq) -> BTreeSet<u32> {
         let number = self.numbers.get(&irq.number);
         let address = irq.addresses().filter_map(|a| self.addresses.get(a));
@@ -146,8 +146,8 @@ impl<'a> Signs<'a> {
 }
 
 impl Interrupts {
-    /// The interrupts of each port that has some, in ascending order, by the index of the port. There
-    /// may be hundreds of ports and thousands of interrupts: they are not compared one by one.
+    /// The interrupts of each port that has any, in ascending order, by the index of the port. There may be hundreds of
+    /// ports and thousands of interrupts, so each interrupt is looked up instead of compared with every port.
     pub fn by_port(&self, nics: &[Nic]) -> BTreeMap<u32, Vec<&Irq>> {
         let signs = Signs::of(nics);
         let mut all: BTreeMap<u32, Vec<&Irq>> = BTreeMap::new();
@@ -166,8 +166,8 @@ impl Interrupts {
     }
 }
 
-/// The queues of a port whose interrupts go to none of the CPUs `close`, the CPUs of its node in ascending
-/// order. Queues whose CPUs are unknown are not counted.
+/// The interrupts of queues that are sent to none of the CPUs `close`, which are the CPUs of the port's node in
+/// ascending order. Interrupts whose CPUs are unknown are left out.
 pub fn remote<'a>(irqs: &[&'a Irq], close: &[u32]) -> Vec<&'a Irq> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let known = queues.filter(|irq| !irq.effective.is_empty());

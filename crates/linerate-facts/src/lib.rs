@@ -1,8 +1,9 @@
 //! The facts of a host that do not change during a run, as far as they could be read.
 //!
-//! Owns the facts by subject (CPU, memory, PCI, ports, RDMA, disks), what is odd about them ([`odd`]), the readers
-//! of what the kernel says ([`parse`], from bytes to facts and readings), the readings themselves ([`metric`]), and
-//! commands that a user types ([`advice`]). Opens no file and asks no kernel: that is `linerate-host`.
+//! This crate owns the facts by subject (CPU, memory, PCI, ports, RDMA, disks), the oddities in them ([`odd`]), the
+//! parsers of what the kernel reports ([`parse`], from bytes to facts and readings), the readings themselves
+//! ([`metric`]), and commands that a user types ([`advice`]). It opens no file and calls no kernel: `linerate-host`
+//! does.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -45,11 +46,11 @@ pub mod underlay;
 pub mod usb;
 pub mod watch;
 
-/// Everything that is known of one machine before anything is measured. A run's own facts are the
-/// few in [`HostFacts`].
+/// Everything that is known of one machine before anything is measured. A run records only the few facts in
+/// [`HostFacts`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inventory {
-    /// The machine as a whole.
+    /// The kind of machine, its names and its limits.
     pub machine: machine::Machine,
     /// The machine's processors and NUMA nodes.
     pub processors: cpu::Processors,
@@ -65,63 +66,63 @@ pub struct Inventory {
     pub infiniband: infiniband::Infiniband,
     /// The machine's disks and their file systems.
     pub storage: block::Storage,
-    /// Functions of devices on USB but the hubs, as pasted facts list them; empty of a machine that was read.
+    /// Functions of USB devices other than hubs, if the facts come from pasted text; empty for a machine that was read.
     pub usb: Vec<usb::Function>,
-    /// Settings that matter to a path.
+    /// Kernel settings that matter to a path.
     pub tunables: Vec<Tunable>,
-    /// The table of connections that the kernel tracks; `None` if it tracks none, or if unknown.
+    /// The kernel's table of tracked connections; `None` if it tracks none, or if unknown.
     pub conntrack: Option<Conntrack>,
     /// The activity of the machine's CPUs; `None` if it cannot be read twice.
     pub busy: Option<cpu::Busy>,
-    /// The gaps of all facts.
+    /// All facts that could not be read.
     pub gaps: Vec<Gap>,
 }
 
 impl Inventory {
-    /// Whether a fact has a gap, so that nothing follows from its absence.
+    /// Whether a fact could not be read, so that nothing follows from its absence.
     pub fn lacks(&self, fact: &str) -> bool {
         self.gaps.iter().any(|gap| gap.what == fact)
     }
 }
 
-/// The table of connections that the kernel tracks for firewalls and address translation.
+/// The kernel's table of tracked connections, for firewalls and address translation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Conntrack {
-    /// Entries in use.
+    /// Number of entries in use.
     #[serde(rename = "live_entries", serialize_with = "exact::exact")]
     pub entries: u64,
-    /// Largest number of entries; 0 is no limit.
+    /// Largest number of entries; 0 means no limit.
     #[serde(rename = "entries_max", serialize_with = "exact::exact")]
     pub most: u64,
-    /// Entries evicted since boot because the table was full. Null if unknown.
+    /// Entries that were evicted since boot because the table was full. Null if unknown.
     #[serde(rename = "live_evicted", serialize_with = "exact::exact")]
     pub evicted: Option<u64>,
-    /// Packets dropped since boot, for this or another reason. Null if unknown.
+    /// Packets that were dropped since boot because the table was full, or for another reason. Null if unknown.
     #[serde(rename = "live_dropped", serialize_with = "exact::exact")]
     pub dropped: Option<u64>,
 }
 
-/// A setting of the kernel.
+/// A sysctl of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunable {
     /// Name of the setting: `net.core.rmem_max`.
     pub name: String,
-    /// Value of the setting, as it reads.
+    /// Value of the setting, as the kernel prints it.
     pub value: String,
 }
 
-/// Something that should have been read and was not.
+/// A gap: a fact or a reading that should be there and is not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
-    /// What is missing, by the name of the metric or fact: `tcp.busy`, `port`, `facts.cpu`.
+    /// Name of the missing metric or fact: `tcp.busy`, `port`, `facts.cpu`.
     pub what: String,
-    /// Why it could not be read.
+    /// Why the fact or the reading could not be read.
     pub why: String,
-    /// The command that would allow it. Empty if there is none.
+    /// The command that would allow the reading. Empty if there is none.
     pub hint: String,
 }
 
-/// The severity of a notice.
+/// How serious a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// The run cannot continue.
@@ -132,115 +133,113 @@ pub enum Level {
     Info,
 }
 
-/// A network port as its host sees it.
+/// A network port, as its host reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Port {
-    /// Interface name.
+    /// Name of the port, such as `eth0`.
     pub name: String,
-    /// Driver or link kind: `mlx5_core`, `veth`, `virtio_net`; empty when unknown.
+    /// Driver of the port, or the kind of a port that is made by software: `mlx5_core`, `veth`; empty when unknown.
     pub driver: String,
     /// Nominal speed in Mb/s; `None` when unknown, and never trusted for virtual ports.
     pub speed_mbps: Option<u64>,
-    /// Maximum transmission unit in bytes.
+    /// Maximum transmission unit of the port, in bytes.
     pub mtu: Option<u32>,
-    /// Whether the port sends Ethernet frames: then the framing of its wire is known.
+    /// Whether the port sends Ethernet frames, so that the headers on its wire are known.
     pub is_ethernet: bool,
-    /// True for ports without a wire of their own (veth, tun, virtio, loopback): their speed is
-    /// nominal and gives no ceiling.
+    /// Whether the port has no wire of its own (veth, tun, virtio, loopback): its speed is nominal and gives no
+    /// ceiling.
     pub is_virtual: bool,
-    /// NUMA node; `None` when unknown or without meaning.
+    /// NUMA node of the port; `None` when unknown or without meaning.
     pub node: Option<u32>,
-    /// CPUs that the interrupts of its receive queues are sent to, ascending; empty when unknown.
+    /// CPUs to which the interrupts of the port's receive queues are sent, ascending; empty when unknown.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub served_by: Vec<u32>,
 }
 
-/// Limits of socket buffers, in bytes: minimum, default, maximum of autotuning, and the most that
-/// `SO_SNDBUF`/`SO_RCVBUF` may request.
+/// Limits of socket buffers, in bytes: those of TCP autotuning (minimum, default, maximum), and the largest `SO_SNDBUF`
+/// and `SO_RCVBUF`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BufferLimits {
-    /// `net.ipv4.tcp_rmem`.
+    /// Receive buffer of TCP: minimum, default and maximum (`net.ipv4.tcp_rmem`).
     pub tcp_rmem: Option<[u64; 3]>,
-    /// `net.ipv4.tcp_wmem`.
+    /// Send buffer of TCP: minimum, default and maximum (`net.ipv4.tcp_wmem`).
     pub tcp_wmem: Option<[u64; 3]>,
-    /// `net.core.rmem_max`; the kernel doubles the requested size.
+    /// Largest `SO_RCVBUF` (`net.core.rmem_max`). The kernel doubles the requested size.
     pub rmem_max: Option<u64>,
-    /// `net.core.wmem_max`; the kernel doubles the requested size.
+    /// Largest `SO_SNDBUF` (`net.core.wmem_max`). The kernel doubles the requested size.
     pub wmem_max: Option<u64>,
 }
 
 impl BufferLimits {
-    /// The largest limit that a kernel takes: they are signed numbers of 32 bits.
+    /// The largest limit that the kernel accepts: limits are signed numbers of 32 bits.
     //= torvalds/linux, proc_dointvec_minmax of rmem_max (net/core/sysctl_net_core.c) and tcp_rmem
     //= (net/ipv4/sysctl_net_ipv4.c)
     pub const MOST: u64 = i32::MAX as u64;
 }
 
-/// Facts of one host.
+/// Facts of one host, as a run records them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFacts {
-    /// Host name.
+    /// Name of the host.
     pub name: String,
-    /// Boot id: two ends with the same one share a machine.
+    /// Boot id: two ends with the same boot id are on the same machine.
     pub boot_id: String,
-    /// Kernel release.
+    /// Release of the host's kernel.
     pub kernel: String,
     /// Version of linerate on this host.
     pub linerate: String,
-    /// CPU model.
+    /// Model name of the host's CPUs.
     pub cpu_model: String,
     /// CPUs that this process may run on.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// NUMA nodes; 1 if there is no sysfs to say otherwise.
+    /// Number of NUMA nodes; 1 if there is no sysfs that shows them.
     pub nodes: u32,
-    /// The topology of its CPUs.
+    /// The topology of the host's CPUs.
     pub topology: topology::Topology,
-    /// Clock settings of the CPUs that threads take first. Empty where nothing sets clocks, as in most virtual
-    /// machines; `None` if unknown.
+    /// Clock settings of the CPUs that threads use first. Empty where nothing sets clocks, as in most virtual machines;
+    /// `None` if unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, CPUS>")]
     pub clocks: Option<Vec<cpu::Clocked>>,
-    /// Idle states of its CPUs. Empty where nothing puts them to sleep, as in most virtual machines; `None` if
-    /// unknown.
+    /// Idle states of the host's CPUs. Empty where CPUs have none, as in most virtual machines; `None` if unknown.
     #[serde(deserialize_with = "some_at_most::<_, _, FEW>")]
     pub idle_states: Option<Vec<cpu::IdleState>>,
-    /// The host's memory channels; `None` if the firmware's list was not read, as behind a virtual port.
+    /// The host's memory channels; `None` if the list in the firmware was not read, as behind a virtual port.
     pub channels: Option<memory::Channels>,
     /// Size of the second-level cache of one core.
     pub l2_cache: Option<Bytes>,
     /// Size of the last cache before memory; `None` if it was not read, as where a card moves payload to memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cache: Option<Bytes>,
-    /// The port of the route to the other end.
+    /// The port through which the route to the other end leaves.
     pub port: Option<Port>,
-    /// The route to the other end, with the devices below the port; `None` in records from before it was
-    /// read.
+    /// The route to the other end, with the devices below the port; `None` in records from before routes were read.
     pub route: Option<route::Route>,
-    /// The devices below the file or the disk that a load is aimed at: the one that holds it, then those that it is made
-    /// of; empty for other loads.
+    /// The devices below the file or the disk of a load: first the one that holds it, then the disks that this is made
+    /// of. Empty for other loads.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, FEW>")]
     pub disks: Vec<block::BlockDevice>,
-    /// Congestion controls this process may choose.
+    /// Congestion controls that this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub congestion_available: Vec<String>,
-    /// The default congestion control.
+    /// The default congestion control of the host.
     pub congestion_default: String,
-    /// Socket buffer limits.
+    /// Limits of socket buffers on the host.
     pub buffers: BufferLimits,
-    /// Whether it reports duplicate segments to its peers, `net.ipv4.tcp_dsack`. `None` in records made before
-    /// this was read.
+    /// Whether the host reports duplicate segments to its peers (`net.ipv4.tcp_dsack`). `None` in records from before
+    /// the setting was read.
     pub tells_duplicates: Option<bool>,
-    /// Whether it looks for smaller segments where none is acknowledged, `net.ipv4.tcp_mtu_probing`. `None` in records made
-    /// before this was read.
+    /// Whether the host tries smaller segments when none is acknowledged (`net.ipv4.tcp_mtu_probing`). `None` in
+    /// records from before the setting was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes_mtu: Option<bool>,
-    /// Settings that a trial may change on this host, by their ids in [`linerate_plan::change::SETTINGS`]: its
-    /// user allowed it, and so does the system.
+    /// Settings that a trial may change on this host, by their ids in [`linerate_plan::change::SETTINGS`]: the user and
+    /// the system allow it.
     pub changeable: Vec<String>,
-    /// Clock ticks per second of /proc/stat (`USER_HZ`).
+    /// Clock ticks per second in /proc/stat (`USER_HZ`).
     pub ticks_per_sec: u32,
     /// The facts that could not be read.
     #[serde(deserialize_with = "at_most::<_, _, GAPS>")]
@@ -248,8 +247,8 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// What carries the path at this end. If the route of the port was not read, as in older records, all
-    /// that is known is whether the host made up the port.
+    /// What carries the path at this end. If the route was not read, as in older records, all that is known is whether
+    /// the port is made by software.
     pub fn underlay(&self) -> Underlay<'_> {
         match (&self.route, &self.port) {
             (Some(route), _) => route.underlay(),
@@ -258,12 +257,12 @@ impl HostFacts {
         }
     }
 
-    /// Whether a card may carry the path's traffic, including a card below a port that is made of others.
+    /// Whether a card may carry the path's traffic, directly or below a port that is made of other ports.
     pub fn has_card(&self) -> bool {
         self.port.is_some() && self.underlay() != Underlay::Nothing
     }
 
-    /// Whether a trial may change this setting here.
+    /// Whether a trial may change this setting on this host.
     pub fn may_change(&self, setting: Setting) -> bool {
         let id = setting.row().id;
         self.changeable.iter().any(|known| known == id)

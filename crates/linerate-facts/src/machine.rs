@@ -2,35 +2,35 @@
 
 use linerate_units::Bytes;
 
-/// The machine as a whole.
+/// A machine as a whole: its names, its kind and its limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Machine {
-    /// Host name.
+    /// Name of the host.
     pub name: String,
-    /// Kernel release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// The maker of the machine, by its firmware.
+    /// The maker of the machine, as its firmware reports it.
     pub vendor: String,
-    /// The machine's type, by its firmware: `PowerEdge R910`, `m5.large`.
+    /// The machine's model, as its firmware reports it: `PowerEdge R910`, `m5.large`.
     pub product: String,
-    /// The kind of machine below it: hypervisor or hardware.
+    /// What the machine is: hardware, or a guest of a hypervisor.
     pub platform: Platform,
-    /// The kind of container that this process runs in, if there are signs of one.
+    /// The kind of container that this process runs in; `None` if there are no signs of one.
     pub container: Option<String>,
-    /// CPUs that the quota of our cgroup allows; `None` when there is no quota.
+    /// CPU time that the quota of linerate's cgroup allows, in CPUs; `None` when there is no quota.
     pub cpu_quota: Option<f64>,
     /// CPUs that this process may run on; empty when unknown.
     pub cpus_allowed: Vec<u32>,
-    /// Memory that our cgroup allows; `None` when there is no limit.
+    /// Memory that linerate's cgroup allows; `None` when there is no limit.
     pub memory_limit: Option<Bytes>,
-    /// The clock source of the kernel.
+    /// The clock source that the kernel uses.
     pub clock_source: String,
 }
 
-/// The kind of machine: hypervisor or hardware.
+/// What a machine is: hardware, or a guest of a hypervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// Whether the machine is a guest; `None` when unknown.
+    /// Whether the machine is a guest of a hypervisor; `None` when unknown.
     pub guest: Option<bool>,
     /// Name of the hypervisor; empty when there is none or its name is unknown.
     pub hypervisor: &'static str,
@@ -38,18 +38,18 @@ pub struct Platform {
     pub cloud: &'static str,
 }
 
-/// The firmware's description of the machine; empty if there is none.
+/// How the firmware describes the machine; fields are empty if there is no firmware description.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Firmware {
-    /// `sys_vendor`.
+    /// Maker of the machine (`sys_vendor`).
     pub vendor: String,
-    /// `product_name`.
+    /// Model of the machine (`product_name`).
     pub product: String,
-    /// `chassis_asset_tag`: some clouds identify themselves by it.
+    /// Asset tag (`chassis_asset_tag`), by which some clouds identify themselves.
     pub tag: String,
 }
 
-/// Asset tags that clouds give to all of their machines: they name no single one.
+/// Asset tags that a cloud gives to all of its machines, so that they identify no single machine.
 pub const CLOUD_TAGS: [(&str, &str); 2] =
     [("7783-7084-3265-9085-8269-3286-77", "Azure"), ("OracleCloud.com", "Oracle Cloud")];
 
@@ -73,7 +73,7 @@ const HYPERVISORS: [(&str, &str); 6] = [
     ("Bochs", "Bochs"),
 ];
 
-/// Clock sources that a kernel has only under one hypervisor.
+/// Clock sources that exist only under one hypervisor, with its name.
 const CLOCKS: [(&str, &str); 4] = [
     ("kvm-clock", "KVM"),
     ("hyperv_clocksource_tsc_page", "Hyper-V"),
@@ -82,8 +82,8 @@ const CLOCKS: [(&str, &str); 4] = [
 ];
 
 impl Platform {
-    /// The kind of machine, from firmware, CPU and the kernel's clock sources together. Where possible the CPU
-    /// alone decides whether it is a virtual machine: clouds rent out whole machines with the same firmware.
+    /// What the machine is, from its firmware, its CPU and the kernel's clock sources. Where possible the CPU alone
+    /// decides whether it is a guest: clouds also rent out whole machines, with the same firmware.
     pub fn of(firmware: &Firmware, cpu_says: Option<bool>, clocks: &[String]) -> Self {
         let Firmware { vendor, product, tag } = firmware;
         let by = |table: &[(&str, &'static str)], key: &str| {

@@ -1,4 +1,4 @@
-//! Memory of a machine.
+//! The memory of a machine, its modules and its channels.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use linerate_ceiling::memory;
 use linerate_units::{Bytes, Transfers};
 
-/// Number of loads that are timed together: in the nearest cache they last 100 times as long as reading the clock, in
-/// memory less than a millisecond.
+/// Number of loads from memory that are timed together. From the nearest cache they take 100 times as long as reading
+/// the clock, and from memory less than a millisecond.
 pub const BATCH: usize = 4096;
-/// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
+/// Size of an array, as a multiple of the last cache's size, so that the cache holds hardly any of the array.
 pub const CACHES: u64 = 4;
 
 /// Memory of the whole machine.
@@ -22,9 +22,9 @@ pub struct Memory {
     pub available: Option<Bytes>,
     /// Size of a huge page.
     pub huge_page: Option<Bytes>,
-    /// Huge pages set aside.
+    /// Number of huge pages that are set aside.
     pub huge_pages: Option<u64>,
-    /// Slots and their modules, as the firmware lists them; `None` if this cannot be read.
+    /// Slots for memory modules, as the firmware lists them; `None` if its list cannot be read.
     pub modules: Option<Vec<Module>>,
 }
 
@@ -33,39 +33,39 @@ pub struct Memory {
 pub struct Module {
     /// The slot's location: `DIMM_A1`.
     pub locator: String,
-    /// The slot's bank, in the firmware's words: `P0 CHANNEL A`.
+    /// The slot's bank, as the firmware names it: `P0 CHANNEL A`.
     pub bank: String,
     /// Size of the module; `None` when the slot is empty.
     pub size: Option<Bytes>,
-    /// `DDR4`; empty when unknown.
+    /// Kind of the module, such as `DDR4`; empty when unknown.
     pub kind: &'static str,
-    /// Rated speed of the module.
+    /// Speed that the module is rated for.
     pub rated: Option<Transfers>,
-    /// Configured speed of the module.
+    /// Speed at which the module runs.
     pub now: Option<Transfers>,
-    /// Bits of data in each transfer.
+    /// Data bits of each transfer.
     pub width_bits: Option<u16>,
-    /// Whether the module has further bits to correct errors.
+    /// Whether the module has additional bits to correct errors.
     pub ecc: Option<bool>,
     /// Number of ranks of the module.
     pub ranks: Option<u8>,
 }
 
-/// Channels with modules, if the firmware lists them separately.
+/// The memory channels that have modules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// The least possible number.
+    /// The least possible number of channels.
     pub least: u32,
-    /// The largest possible number.
+    /// The largest possible number of channels.
     pub most: u32,
     /// Speed of the slowest module.
     pub speed: Transfers,
 }
 
 impl Channels {
-    /// The channels of `modules`; `None` if there are no modules, if the speed of one is unknown, or if one is
-    /// narrower than a channel: soldered LPDDR counts parts of channels.
+    /// The channels with `modules`; `None` if the speed of a module is unknown, if there are no modules, or if a module
+    /// is narrower than a channel: soldered LPDDR counts parts of channels.
     pub fn of(modules: &[Module]) -> Option<Self> {
         let there = || modules.iter().filter(|m| m.size.is_some());
         if there().any(|m| m.width_bits.is_some_and(|bits| bits != 64)) {
@@ -79,7 +79,7 @@ impl Channels {
         Some(Self { least: named.unwrap_or(1), most: named.unwrap_or(most), speed })
     }
 
-    /// Bytes per second of the fewest and of the most channels there may be.
+    /// Bytes per second that the least and that the largest possible number of channels carry.
     pub fn capacity(self) -> (f64, f64) {
         let speed = u32::try_from(self.speed.0 / 1_000_000).unwrap_or(u32::MAX);
         let of = |count| memory::Channels { count, speed }.capacity().low();
@@ -95,7 +95,7 @@ impl Channels {
 }
 
 impl Module {
-    /// The channel, where the firmware names one: `P0 CHANNEL A`. Nothing is guessed from letters.
+    /// The channel's name, if the firmware gives one: `P0 CHANNEL A`. It is never guessed from letters alone.
     pub fn channel(&self) -> Option<&str> {
         [&self.bank, &self.locator].into_iter().find_map(|text| {
             let start = text.to_ascii_lowercase().find("channel")? + "channel".len();

@@ -1,7 +1,7 @@
-//! The table of metrics: the name of a reading, its unit, and how it may be combined.
+//! The table of metrics: the name of each reading, its unit, and how readings may be combined.
 //!
-//! Samplers write columns under these names and the model reads them: a metric is a row here, not a field of a
-//! struct. Names are stable: they are used in records and in JSON.
+//! Samplers write columns with these names and the model reads them, so a new metric needs a row here, not a field of a
+//! struct. Names are stable, since records and JSON use them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,40 +9,41 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// How a metric's values relate to time.
+/// How a metric's values relate to time: as a counter or as a gauge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Grows from some start; differences have a meaning.
+    /// The value only grows. The difference of two readings is what happened in between.
     Counter,
-    /// A state at the time of reading.
+    /// The value is a state at the time of the reading.
     Gauge,
 }
 
-/// Units of metrics.
+/// The unit of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Bytes.
+    /// Values are in bytes.
     Bytes,
-    /// Bits per second.
+    /// Values are in bits per second.
     BitsPerSecond,
-    /// Nanoseconds.
+    /// Values are in nanoseconds.
     Nanos,
-    /// Microseconds, as `TCP_INFO` counts.
+    /// Values are in microseconds, as in `TCP_INFO`.
     Micros,
-    /// Clock ticks, as in /proc/stat.
+    /// Values are in clock ticks, as in /proc/stat.
     Ticks,
-    /// Packets or segments.
+    /// Values are numbers of packets or segments.
     Packets,
-    /// A plain count.
+    /// Values are numbers of anything else.
     Count,
 }
 
 /// One row of the table of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Source: the table that contains it (`worker`, `tcp`, `cpu` ...).
+    /// Name of the source that the metric is read from (`worker`, `tcp`, `cpu` ...). A record has a table for each
+    /// source.
     pub source: &'static str,
     /// Name of the metric's column in a record.
     pub name: &'static str,
@@ -76,9 +77,9 @@ pub fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, str>, D::
     from.deserialize_identifier(Visitor)
 }
 
-/// The name of a metric that is written like this.
+/// The known name that has these bytes; `None` if no metric has this name.
 fn known(name: &[u8]) -> Option<&'static str> {
-    /// Names by their length: there are few of each.
+    /// Names of metrics, by length. Few names have the same length.
     static NAMES: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
         let mut names: Vec<Vec<&str>> = Vec::new();
         for Metric { name, .. } in ALL {

@@ -1,11 +1,11 @@
-//! A host of which only pasted facts are known.
+//! The facts of a host, where only pasted output of commands is known.
 
 use super::nic::Nic;
 use super::route::Route;
 use super::{HostFacts, Inventory, Port};
 
-/// The facts of a host, as a run has them, from an inventory of parts of it. The port of the path is the one
-/// called `port`; else the only one that is up with a wire and a known speed. Without one, the port is unknown.
+/// The facts of a host as a run records them, from an incomplete inventory. The port of the path is the one with the
+/// name `port`; else the only port that is up with a wire and a known speed. If there is neither, the port is unknown.
 pub fn host_of(inventory: &Inventory, name: &str, port: Option<&str>) -> HostFacts {
     let nics = &inventory.network.nics;
     let chosen = match port {

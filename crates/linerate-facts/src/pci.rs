@@ -9,23 +9,23 @@ use serde::{Deserialize, Serialize};
 use linerate_ceiling::pcie::line_code;
 use linerate_units::{Rate, Transfers};
 
-/// The fact whose gap says that no driver of any device is known: a device without one may have one.
+/// Name of the fact that has a gap if no driver of any device is known: a device without a driver may then have one.
 pub const DRIVERS: &str = "facts.pci.drivers";
-/// The fact whose gap says that no NUMA node of any device is known.
+/// Name of the fact that has a gap if no NUMA node of any device is known.
 pub const NODES: &str = "facts.pci.nodes";
 
-/// The address of a device: `0000:82:00.0`.
+/// The address of a PCI device: `0000:82:00.0`.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Address {
-    /// Domain, of up to 32 bits.
+    /// Number of the domain, up to 32 bits.
     pub domain: u32,
-    /// Bus of the device.
+    /// Number of the bus.
     pub bus: u8,
-    /// Device on the bus, below 32.
+    /// Number of the device on the bus, below 32.
     pub slot: u8,
-    /// Function of the device, below 8.
+    /// Number of the function in the device, below 8.
     pub function: u8,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Text that is no address of a PCI device.
+/// The text is not the address of a PCI device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an address of a PCI device such as 0000:82:00.0")]
 pub struct NotAnAddress;
@@ -72,13 +72,13 @@ impl FromStr for Address {
 /// First and last bus number behind a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buses {
-    /// The bus right behind the bridge.
+    /// The bus directly behind the bridge.
     pub secondary: u8,
     /// The last bus behind the bridge.
     pub subordinate: u8,
 }
 
-/// The role of a PCI Express device in the tree.
+/// The role of a PCI Express device in the tree of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
@@ -95,11 +95,11 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All kinds of ports.
+    /// All roles of PCI Express devices.
     pub const ALL: [Self; 5] =
         [Self::Endpoint, Self::Root, Self::Upstream, Self::Downstream, Self::Other];
 
-    /// The role that a code in the PCI Express capability stands for.
+    /// The role with this code in the PCI Express capability.
     pub fn of(code: u8) -> Self {
         match code {
             0 | 1 => Self::Endpoint,
@@ -110,7 +110,7 @@ impl PortKind {
         }
     }
 
-    /// The name of the kind.
+    /// The name of the role in text.
     pub fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
@@ -122,14 +122,14 @@ impl PortKind {
     }
 }
 
-/// Sizes of packets, in bytes.
+/// Sizes of packets on a link, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
-    /// Largest payload of a packet, as set.
+    /// Largest payload of a packet, as it is configured.
     pub now: u32,
     /// Largest payload of a packet that the device supports.
     pub max: u32,
-    /// The largest read request.
+    /// Largest read request, as it is configured.
     pub read_request: u32,
 }
 
@@ -137,15 +137,15 @@ pub struct Payload {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
-    /// Transfers per second of each lane.
+    /// Transfers per second on each lane.
     pub speed: Option<Transfers>,
     /// Number of lanes.
     pub width: Option<u8>,
 }
 
 impl Link {
-    /// Bits that the link carries per second in each direction, without the line code; packet headers reduce
-    /// that further.
+    /// Bits per second that the link carries in each direction, without the line code. Packet headers take a part of
+    /// them.
     pub fn rate(self) -> Option<Rate> {
         let (speed, width) = (self.speed?, u64::from(self.width?));
         let (data, coded) = line_code(speed);
@@ -153,7 +153,7 @@ impl Link {
         Some(Rate(lane.saturating_mul(width)))
     }
 
-    /// The fastest link that two ends can form together.
+    /// The fastest link that can run between two ends with these best values.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         Self {
@@ -174,33 +174,33 @@ impl fmt::Display for Link {
     }
 }
 
-/// A link that carries less than a device behind it could use, as an output says without the devices at both of its
-/// ends.
+/// A link that carries less than a device behind it could use, as an output says that does not show the devices at both
+/// ends of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limited {
-    /// The link as it runs.
+    /// Speed and width at which the link runs.
     pub now: Link,
-    /// The device that reports the link; `None` if it is the device behind the link itself.
+    /// Address of the device that reports the link; `None` if the limited device itself reports it.
     pub at: Option<Address>,
 }
 
-/// How an IOMMU handles the accesses of a device to memory.
+/// How an IOMMU handles a device's accesses to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Iommu {
-    /// It translates them, and forgets each buffer as soon as it was used.
+    /// The IOMMU translates addresses, and unmaps and flushes each buffer as soon as it was used.
     Strict,
-    /// It translates them, and forgets buffers some time after they were used.
+    /// The IOMMU translates addresses, and flushes unmapped buffers together after some time.
     Lazy,
-    /// Like lazy, because whoever set up the boot asked for an IOMMU, and not for one that passes accesses on.
+    /// Works as lazy. The boot parameters request an IOMMU, and do not request that it passes accesses on.
     LazyByRequest,
-    /// It passes them on.
+    /// The IOMMU passes accesses on, without translation.
     Passed,
 }
 
 impl Iommu {
-    /// By the type of the default domain of a device's group, the release of the kernel, and the parameters that it was
-    /// booted with.
+    /// The mode by the type of a device group's default domain, the release of the kernel, and the parameters that the
+    /// kernel was booted with.
     pub fn of(domain: &str, kernel: &str, boot: &[String]) -> Option<Self> {
         match domain {
             "identity" => Some(Self::Passed),
@@ -208,7 +208,7 @@ impl Iommu {
                 Some(Self::LazyByRequest) => Some(Self::LazyByRequest),
                 _ => Some(Self::Lazy),
             },
-            // Older kernels call both modes so.
+            // Kernels before 5.15 use the type DMA for both modes.
             //= Linux 5.15, drivers/iommu/iommu.c: IOMMU_DOMAIN_DMA_FQ
             "DMA" if is_since(kernel, (5, 15)) => Some(Self::Strict),
             "DMA" | "" => Self::of_boot(boot),
@@ -237,7 +237,7 @@ impl Iommu {
     }
 }
 
-/// Whether a kernel's release is this one or a later one; `false` if it is unknown.
+/// Whether a kernel's release is `least` or later; `false` if the release is unknown.
 fn is_since(kernel: &str, least: (u32, u32)) -> bool {
     let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -250,50 +250,50 @@ fn is_since(kernel: &str, least: (u32, u32)) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
-    /// PCI address of the device.
+    /// Address of the device.
     pub address: Address,
     /// The bridge above the device; `None` on a root bus.
     pub parent: Option<Address>,
-    /// Vendor id; 0 when unknown.
+    /// Vendor id of the device; 0 when unknown.
     pub vendor: u16,
     /// Device id; 0 when unknown.
     pub device: u16,
-    /// Class, subclass and programming interface.
+    /// Class, subclass and programming interface of the device.
     pub class: u32,
     /// Buses behind the device.
     pub buses: Option<Buses>,
-    /// Driver; empty when there is none.
+    /// Name of the driver; empty when there is none.
     pub driver: String,
     /// Names that users know the device by: `eth0`, `mlx5_0`, `nvme0`.
     pub names: Vec<String>,
     /// Role of the device in the PCI tree; `None` if unknown.
     pub kind: Option<PortKind>,
-    /// The device's link to its parent, as the link runs.
+    /// Speed and width at which the device's link to its parent runs.
     pub now: Option<Link>,
     /// The best speed and width that this end of the link supports.
     pub max: Option<Link>,
-    /// The link that limits the device, where an output says so; a look at the machine itself has the devices above
-    /// instead.
+    /// The slower link that limits the device, if a pasted output says so. If the machine itself was read, the devices
+    /// above are known instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
     /// Sizes of packets on the link.
     pub payload: Option<Payload>,
-    /// NUMA node.
+    /// NUMA node of the device; `None` if unknown.
     pub node: Option<u32>,
-    /// IOMMU group.
+    /// Number of the IOMMU group.
     pub iommu_group: Option<u32>,
-    /// How the IOMMU handles its accesses to memory; `None` if unknown, or without an IOMMU.
+    /// How the IOMMU handles the device's accesses to memory; `None` if unknown, or without an IOMMU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iommu: Option<Iommu>,
-    /// Whether the device is a virtual function of another one.
+    /// Whether the device is a virtual function of another device.
     pub is_virtual: bool,
-    /// Whether the device can be removed, as the kernel says, while something is attached to the machine by
-    /// Thunderbolt or USB4.
+    /// Whether the kernel marks the device as removable, while something is attached to the machine by Thunderbolt or
+    /// USB4.
     pub tunneled: bool,
 }
 
 impl Device {
-    /// Function of the device, in words, by the class codes of the specification.
+    /// What the device does, in words, by the class codes of the specification.
     pub fn function(&self) -> &'static str {
         match (self.class >> 16, self.class >> 8 & 0xff) {
             (0x01, 0x08) => "NVMe",
@@ -313,27 +313,27 @@ impl Device {
         }
     }
 
-    /// Whether the device is a network card: Ethernet, InfiniBand and the like.
+    /// Whether the device is a network card, such as for Ethernet or InfiniBand.
     pub fn is_network(&self) -> bool {
         self.class >> 16 == 0x02 || self.class >> 8 == 0x0c06
     }
 
-    /// Whether data of a path crosses it: networks, storage, accelerators.
+    /// Whether data of a path may cross the device: network, storage, accelerator.
     pub fn carries_data(&self) -> bool {
         matches!(self.class >> 16, 0x01..=0x03 | 0x12) || matches!(self.class >> 8, 0x0b40 | 0x0c06)
     }
 }
 
-/// The device at `address` in a list that is sorted by address.
+/// The device at `address`, in a list that is sorted by address.
 pub fn at(all: &[Device], address: Address) -> Option<&Device> {
     let found = all.binary_search_by_key(&address, |d| d.address);
     found.ok().map(|i| &all[i])
 }
 
-/// Finds the bridge above each device, by the bus numbers behind each bridge. Among nested bridges the
-/// innermost is the parent.
+/// Sets the parent of each device to the bridge above it, by the bus numbers behind each bridge. Among nested bridges
+/// the innermost is the parent.
 ///
-/// A bridge counts only for buses above its own, so that no set of numbers makes a loop.
+/// A bridge counts only for buses with a higher number than its own, so that no bus numbers make a loop.
 pub fn find_parents(all: &mut [Device]) {
     let mut above: BTreeMap<(u32, u8), (u8, Address)> = BTreeMap::new();
     for bridge in all.iter() {
@@ -360,7 +360,7 @@ pub fn bridges_above<'a>(all: &'a [Device], device: &Device) -> Vec<&'a Device> 
     let mut found: Vec<&Device> = Vec::new();
     let mut parent = device.parent;
     while let Some(bridge) = parent.and_then(|address| at(all, address)) {
-        // Only a hand-made list could name a circle; a bus has at most 256 bridges above it.
+        // Only a list made by hand could contain a loop. There are at most 256 bridges above a bus.
         if found.len() > 256 {
             break;
         }
@@ -370,14 +370,14 @@ pub fn bridges_above<'a>(all: &'a [Device], device: &Device) -> Vec<&'a Device> 
     found
 }
 
-/// The port at the other end of the link of `device`; `None` if a bus inside a switch, and no link,
-/// lies between the two.
+/// The port at the other end of the link above `device`; `None` if the bus above is inside a switch, where there is no
+/// link.
 pub fn other_end<'a>(all: &'a [Device], device: &Device) -> Option<&'a Device> {
     let above = bridges_above(all, device);
     let parent = *above.first()?;
     let faces_down = match parent.kind {
         Some(kind) => matches!(kind, PortKind::Root | PortKind::Downstream),
-        // Root port, the switch's upper side, its lower side, the next switch's upper side ...
+        // Going down, ports are: root port, upper side of a switch, lower side, upper side of the next switch ...
         None => above.len() % 2 == 1,
     };
     (faces_down && device.now.is_some()).then_some(parent)
@@ -414,18 +414,18 @@ mod tests {
             Iommu::of(domain, kernel, &boot)
         };
         let (strict, lazy) = (Some(Iommu::Strict), Some(Iommu::Lazy));
-        let (asked, passed) = (Some(Iommu::LazyByRequest), Some(Iommu::Passed));
+        let (requested, passed) = (Some(Iommu::LazyByRequest), Some(Iommu::Passed));
         for (domain, kernel, boot, want) in [
             ("DMA", "5.15.0-1", "", strict),
             ("DMA", "5.14.21", "", None),
-            ("DMA", "5.14.21", "intel_iommu=on", asked),
+            ("DMA", "5.14.21", "intel_iommu=on", requested),
             ("DMA", "5.14.21", "intel_iommu=on,strict", strict),
             ("DMA", "", "", None),
             ("DMA-FQ", "6.1.0", "", lazy),
             ("identity", "6.1.0", "intel_iommu=on iommu=pt", passed),
             ("blocked", "6.1.0", "", None),
-            ("", "6.1.0", "quiet intel_iommu=on", asked),
-            ("DMA-FQ", "6.1.0", "intel_iommu=on", asked),
+            ("", "6.1.0", "quiet intel_iommu=on", requested),
+            ("DMA-FQ", "6.1.0", "intel_iommu=on", requested),
             ("", "6.1.0", "intel_iommu=on iommu.strict=1", strict),
             ("", "6.1.0", "intel_iommu=on iommu=pt", passed),
             ("", "6.1.0", "amd_iommu=fullflush", strict),
@@ -467,7 +467,7 @@ mod tests {
             ("10000:03:00.0", None),
         ]);
         assert_eq!(parents(&all), ["", "0000:00:01.0", "0000:01:00.0", "0000:02:00.0", ""]);
-        // Root port, switch, switch, card: no link lies inside the switch.
+        // The devices are root port, switch, switch, card. There is no link inside the switch.
         let ends: Vec<_> = all.iter().map(|d| other_end(&all, d).map(|e| e.address)).collect();
         let at = |i: usize| Some(all[i].address);
         assert_eq!(ends, [None, at(0), None, at(2), None]);

@@ -1,30 +1,30 @@
-//! The order in which threads use the CPUs of a host: near the port, one core each, not on the CPUs that
-//! receive the port's interrupts.
+//! The order in which threads use the CPUs of a host: near the port, one CPU of each core first, and away from the CPUs
+//! that handle the port's interrupts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HostFacts;
 
-/// A CPU with its disadvantages. The CPU that compares smaller is used first: the fields are in the order of
-/// their weight.
+/// A CPU with its disadvantages. The CPU with the smaller value is used first: the fields are in the order of their
+/// importance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
-    /// How much farther from the port's node the CPU is than the nearest CPU of the host, by the firmware's
-    /// distances; 0 if the distances of all CPUs are the same.
+    /// How much farther from the port's node the CPU is than the nearest CPU of the host, in the firmware's distances;
+    /// 0 if all CPUs have the same distance.
     pub away: u32,
-    /// A better CPU of the same core is used before it.
+    /// Whether another CPU of the same core is better, and is used before this one.
     pub sibling: bool,
-    /// The number of faster kinds of CPUs that the host has.
+    /// Number of kinds of CPUs in the host that are faster than this CPU's kind.
     pub kind: usize,
-    /// Interrupts of the port's queues are sent to it.
+    /// Whether interrupts of the port's queues are sent to the CPU.
     pub serves: bool,
-    /// Interrupts of the port's queues are sent to another CPU of its core.
+    /// Whether interrupts of the port's queues are sent to another CPU of the same core.
     pub beside: bool,
     /// Number of the CPU.
     pub cpu: u32,
 }
 
-/// The CPUs in `allowed`, the best first.
+/// The CPUs in `allowed`, the best one first.
 pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
     let topology = &facts.topology;
     let port = facts.port.as_ref();
@@ -49,9 +49,9 @@ pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
     seats
 }
 
-/// How CPUs are affected by other CPUs of their core.
+/// What is known of CPUs that share a core.
 struct Cores {
-    /// The preferred CPU of its core.
+    /// The preferred CPU of each CPU's core, by the number of the CPU.
     best: BTreeMap<u32, u32>,
     /// CPUs that share a core with a CPU that serves interrupts.
     beside: BTreeSet<u32>,
@@ -85,7 +85,7 @@ mod tests {
     use crate::topology::Kind;
     use crate::topology::{Node, Topology};
 
-    /// A host whose nodes have these CPUs, with a port on `node` that is `served` by some.
+    /// A host whose NUMA nodes have these CPUs, with a port on `node` whose interrupts go to the CPUs `served`.
     fn host(nodes: &[&[u32]], node: Option<u32>, served: &[u32]) -> HostFacts {
         let of = |(id, cpus): (usize, &&[u32])| Node {
             id: id as u32,
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// CPU 0 and CPU `n/2` are a core, and so on.
+    /// Makes CPU 0 and CPU `n/2` one core, CPU 1 and CPU `n/2 + 1` the next, and so on.
     fn with_cores(mut facts: HostFacts, cpus: u32) -> HostFacts {
         let half = cpus / 2;
         facts.topology.cores = (0..half).map(|cpu| vec![cpu, cpu + half]).collect();

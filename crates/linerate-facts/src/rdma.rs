@@ -1,4 +1,4 @@
-//! The port of an RDMA device that carries a load at one end, with the sizes in force.
+//! The port of an RDMA device that carries a load at one end, and the sizes and numbers that it uses.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,61 +14,61 @@ use linerate_ceiling::{Link, roce};
 use linerate_plan::transport::rdma::Addressing;
 use linerate_units::Rate;
 
-/// Largest number of PCI devices that are kept: the card, and the bridges above it.
+/// Largest number of PCI devices that are kept in a record: the card, and the bridges above it.
 const DEVICES_MAX: usize = 32;
 
-/// The port that carries a load, and the sizes that are in force.
+/// The port of an RDMA device that carries a load at one end, and the sizes and numbers that it uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RdmaEnd {
     /// Name of the device: `mlx5_0`.
     pub device: String,
-    /// Number of its port, from 1.
+    /// Number of the device's port, from 1.
     pub port: u32,
-    /// What carries the port's packets; `None` if unknown.
+    /// The link layer of the port; `None` if unknown.
     pub layer: Option<Layer>,
-    /// How packets are addressed.
+    /// How packets are addressed: by LID, or by RoCE.
     pub addressing: Addressing,
-    /// Entry of the port's table of GIDs; `None` if packets carry local identifiers alone.
+    /// Index in the port's table of GIDs; `None` if packets have only local identifiers (LIDs).
     pub gid_index: Option<u32>,
-    /// That entry; `None` without an index.
+    /// The GID at that index; `None` without an index.
     pub gid: Option<Ipv6Addr>,
-    /// Local identifier; 0 on Ethernet.
+    /// Local identifier (LID) of the port; 0 on Ethernet.
     pub lid: u32,
-    /// Largest payload of a packet in force, in bytes.
+    /// Largest payload of a packet that the load uses, in bytes.
     pub mtu: u32,
-    /// Largest payload of a packet that this port is set to, in bytes.
+    /// Largest payload of a packet for which this port is configured, in bytes.
     pub mtu_own: u32,
     /// Largest payload of a packet that this port supports, in bytes; 0 if unknown.
     pub mtu_most: u32,
-    /// Payload that the device takes inside of a request, in bytes.
+    /// Largest payload that the device accepts inside a request, in bytes.
     pub inline: u32,
     /// Requests that each queue pair keeps in flight.
     pub depth: u32,
-    /// Reads and atomic operations in flight of each queue pair.
+    /// Reads and atomic operations that each queue pair keeps in flight.
     pub reads_out: u32,
-    /// Reads and atomic operations that each queue pair answers at a time.
+    /// Reads and atomic operations from the other end that each queue pair handles at a time.
     pub reads_in: u32,
-    /// The most that [`RdmaEnd::reads_out`] may be with this device; 0 if unknown.
+    /// Largest value of [`RdmaEnd::reads_out`] that this device supports; 0 if unknown.
     pub reads_out_most: u32,
-    /// The most that [`RdmaEnd::reads_in`] may be with this device; 0 if unknown.
+    /// Largest value of [`RdmaEnd::reads_in`] that this device supports; 0 if unknown.
     pub reads_in_most: u32,
-    /// Whether threads poll for completions: they are busy at any load.
+    /// Whether threads poll for completions, so that they are busy at any load.
     pub polls: bool,
-    /// Whether software makes the device: the CPUs of its host do its work, and its rate is nominal.
+    /// Whether the device is made by software, so that the host's CPUs do its work and its rate is nominal.
     pub software: bool,
     /// Rate, width and speed of the link; `None` if unknown.
     pub rate: Option<IbRate>,
-    /// The network port of the device's port; `None` if there is none.
+    /// The network port that belongs to this port; `None` if there is none.
     pub netdev: Option<Netdev>,
-    /// NUMA node of the device; `None` if unknown or without meaning.
+    /// NUMA node of the device; `None` if unknown, or if the device has none.
     pub node: Option<u32>,
-    /// Address of the device on the PCI bus; empty if it has none.
+    /// PCI address of the device; empty if it has none.
     pub pci: String,
-    /// The card, and the bridges above it, sorted by address.
+    /// The card and the PCI bridges above it, sorted by address.
     #[serde(deserialize_with = "at_most::<_, _, DEVICES_MAX>")]
     pub slots: Vec<Device>,
-    /// Other active ports of RDMA devices of this host.
+    /// Other active ports of RDMA devices on this host.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub others: Vec<OtherPort>,
 }
@@ -77,47 +77,48 @@ pub struct RdmaEnd {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Netdev {
-    /// Interface name.
+    /// Name of the network port.
     pub name: String,
-    /// Speed; `None` if the driver does not report it.
+    /// Speed of the network port; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Maximum transmission unit in bytes.
+    /// Maximum transmission unit of the network port, in bytes.
     pub mtu: Option<u32>,
 }
 
-/// An active port that the load does not use.
+/// An active port of an RDMA device that the load does not use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherPort {
-    /// Name of the device.
+    /// Name of the RDMA device.
     pub device: String,
-    /// Number of its port, from 1.
+    /// Number of the device's port, from 1.
     pub port: u32,
-    /// Interface name of its network port; empty if unknown.
+    /// Name of the network port that belongs to it; empty if unknown.
     pub netdev: String,
-    /// Its rate as the kernel reports it; `None` if unknown.
+    /// Rate of the port as the kernel reports it; `None` if unknown.
     pub rate: Option<Rate>,
-    /// Address of the device on the PCI bus; empty if it has none.
+    /// PCI address of the device; empty if it has none.
     pub pci: String,
 }
 
 impl RdmaEnd {
-    /// `mlx5_0 port 1`.
+    /// Name of the port in text: `mlx5_0 port 1`.
     pub fn name(&self) -> String {
         format!("{} port {}", self.device, self.port)
     }
 
-    /// `mlx5_0/1`: the port as the program `rdma` writes it, and the subject of its counters in records.
+    /// Id of the port: `mlx5_0/1`, as the program `rdma` writes it. In records it is the subject of the port's
+    /// counters.
     pub fn id(&self) -> String {
         format!("{}/{}", self.device, self.port)
     }
 
-    /// Name of its network port; empty if none is known.
+    /// Name of the network port that belongs to this port; empty if none is known.
     pub fn netdev_name(&self) -> &str {
         self.netdev.as_ref().map_or("", |netdev| &netdev.name)
     }
 
-    /// The link of the port; `None` if its speed is unknown, and if software makes the device.
+    /// The link of the port; `None` if its speed is unknown, or if the device is made by software.
     pub fn link(&self) -> Option<Link> {
         if self.software {
             return None;
@@ -129,7 +130,7 @@ impl RdmaEnd {
         Some(Link::Ethernet(speed))
     }
 
-    /// The IP address that its packets carry; `None` if they carry none.
+    /// The IP address in the packets' headers; `None` if they have no IP header.
     pub fn address(&self) -> Option<IpAddr> {
         let gid = self.gid.filter(|_| self.addressing == Addressing::RoceV2)?;
         Some(IpAddr::V6(gid).to_canonical())
@@ -142,28 +143,27 @@ impl RdmaEnd {
         card.map_or_else(Vec::new, |card| crossing::crossings(&self.slots, card))
     }
 
-    /// Whether another port is of the same card, so that both share its slot.
+    /// Whether another port belongs to the same card, so that both share its slot.
     pub fn shares_card(&self, other: &OtherPort) -> bool {
         let card = |pci: &str| pci.rsplit_once('.').map(|(card, _)| card.to_owned());
         other.device == self.device
             || card(&self.pci).is_some_and(|own| card(&other.pci) == Some(own))
     }
 
-    /// The largest payload of a packet that this port could have with another setting: of its network port, or of the
-    /// subnet.
+    /// The largest payload of a packet that this port could use, with another MTU of its network port or of the subnet.
     pub fn mtu_possible(&self) -> u32 {
         self.mtu_most.max(self.mtu_own)
     }
 
-    /// The least MTU of the network port at which packets have this payload.
+    /// The smallest MTU of a network port with which RoCE packets have this payload.
     pub fn netdev_mtu_for(payload: u32) -> u32 {
-        // A round number, as all vendors recommend for 4096 B.
+        // The MTU is a round number, as all vendors recommend for 4096 B.
         let room = payload.saturating_add(roce::RESERVED);
         room.checked_next_multiple_of(100).unwrap_or(u32::MAX)
     }
 }
 
-/// A link of InfiniBand with a known width and speed.
+/// The InfiniBand link at this rate; `None` if its width or speed is unknown.
 fn infiniband(rate: &IbRate) -> Option<Link> {
     let mut known = Speed::NAMES.iter();
     let (_, speed) = known.find(|(name, _)| *name == rate.speed)?;
@@ -189,7 +189,7 @@ mod tests {
             rate: Some(rate(width, speed)),
             ..RdmaEnd::default()
         };
-        // The kernel shows the signalling rate of 40 Gb/s for QDR.
+        // For QDR the kernel shows the signalling rate of 40 Gb/s, of which 32 Gb/s are data.
         assert_eq!(capacity(&end(4, "QDR")), Some(32.0));
         assert!((capacity(&end(2, "HDR")).unwrap() - 100.0).abs() < 1e-9);
         assert_eq!(capacity(&end(3, "HDR")), None);

@@ -1,4 +1,4 @@
-//! The route of a host to the other end, and the devices below it, down to the slots of its cards.
+//! The route from a host to the other end, and the devices below it, down to the slots of its cards.
 
 use std::net::IpAddr;
 
@@ -10,51 +10,51 @@ use super::nic::Nic;
 use super::pci::{self, Device};
 use linerate_units::Rate;
 
-/// Largest number of ports of a stack that are kept.
+/// Largest number of ports of a stack that are kept in a record.
 pub const PORTS_MAX: usize = 32;
-/// Largest number of other ports that are kept.
+/// Largest number of ports off the route that are kept in a record.
 pub const OTHERS_MAX: usize = 16;
-/// Largest number of addresses that are kept for one port.
+/// Largest number of addresses of one port that are kept in a record.
 pub const NETWORKS_MAX: usize = 8;
-/// Largest number of PCI devices that are kept: cards, and the bridges above them.
+/// Largest number of PCI devices that are kept in a record: cards, and the bridges above them.
 const DEVICES_MAX: usize = 128;
 
-/// The route of the path's connections out of a host, at the beginning of the session.
+/// The route by which the path's connections leave a host, as it was when the session began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// Address of this end.
+    /// Address of this end of the path.
     pub own: Option<IpAddr>,
-    /// Address of the other end.
+    /// Address of the other end of the path.
     pub peer: Option<IpAddr>,
-    /// The neighbour that packets are handed to; `None` if the other end is one itself.
+    /// The neighbour (router) that packets are sent to; `None` if the other end itself is a neighbour.
     pub gateway: Option<IpAddr>,
-    /// The port that the route leaves by, then those below it, each with its stack, its wire and its errors.
+    /// The port of the route, followed by the ports below it, each with its stack, its wire and its errors.
     #[serde(deserialize_with = "at_most::<_, _, PORTS_MAX>")]
     pub ports: Vec<Nic>,
-    /// The PCI devices of those ports and the bridges above them, sorted by address.
+    /// The PCI devices of these ports and the bridges above them, sorted by address.
     #[serde(deserialize_with = "at_most::<_, _, DEVICES_MAX>")]
     pub pci: Vec<Device>,
-    /// Other ports that have a wire, carrier and an address of their own.
+    /// Ports off the route that have a wire, carrier and their own address.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub others: Vec<Other>,
-    /// The ports that may answer for this end's address: those with an address in its network, the one that owns it among
-    /// them, and those without any; empty if there is no other one, and in records from before they were read.
+    /// The ports that may answer ARP requests for this end's address: ports with an address in its network, including
+    /// the owner, and ports without any. Empty if there is only the owner, and in records from before they were read.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub siblings: Vec<Sibling>,
 }
 
-/// A port that may answer for this end's address.
+/// A port that may answer ARP requests for this end's address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sibling {
-    /// Index in its network namespace.
+    /// Index of the port in its network namespace.
     pub index: u32,
-    /// Interface name.
+    /// Name of the port.
     pub name: String,
-    /// Whether the address of this end is its own.
+    /// Whether the port owns this end's address.
     pub owns: bool,
-    /// Whether it has no address of version 4 itself.
+    /// Whether the port itself has no IPv4 address.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_bare: bool,
 }
@@ -63,18 +63,17 @@ pub struct Sibling {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Other {
-    /// Interface name.
+    /// Name of the port.
     pub name: String,
-    /// Speed; `None` if the driver does not report it.
+    /// Speed of the port; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Addresses of the port, each with the number of leading bits that its network shares; only those that
-    /// are valid beyond the link.
+    /// Addresses of the port that are valid beyond the link, each with the prefix length of its network.
     #[serde(deserialize_with = "at_most::<_, _, NETWORKS_MAX>")]
     pub networks: Vec<(IpAddr, u8)>,
 }
 
 impl Route {
-    /// The port with this index.
+    /// The port of the route with this index.
     pub fn nic(&self, index: u32) -> Option<&Nic> {
         self.ports.iter().find(|nic| nic.index == index)
     }
@@ -87,13 +86,13 @@ impl Route {
         Some(Rate(sum))
     }
 
-    /// VLAN tags of each frame on the wire.
+    /// Number of VLAN tags in each frame on the wire.
     pub fn tags(&self) -> u32 {
         self.ports.iter().filter(|nic| nic.kind == "vlan").count() as u32
     }
 
-    /// The PCI Express links between a port's card and the processor, the card's own first; none for
-    /// a port that is not a PCI device itself.
+    /// The PCI Express links between a port's card and the processor, the card's own link first. Empty if the port
+    /// itself is not a PCI device.
     pub fn crossings(&self, nic: &Nic) -> Vec<Crossing<'_>> {
         let card = nic.pci.parse().ok().filter(|_| nic.device == nic.pci);
         let Some(card) = card.and_then(|address| pci::at(&self.pci, address)) else {
@@ -102,25 +101,25 @@ impl Route {
         crossing::crossings(&self.pci, card)
     }
 
-    /// A wire of the route with half duplex, if there is one.
+    /// A port of the route whose wire is half duplex; `None` if there is none.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
         wires.find(|nic| nic.is_half())
     }
 
-    /// Whether the counters of the port that the route leaves by cover all that its wires carry. A VLAN port
-    /// counts only its own packets.
+    /// Whether the counters of the route's port include all that its wires carry. A VLAN port counts only its own
+    /// packets.
     pub fn counts_wires(&self) -> bool {
         let first = self.ports.first();
         first.is_some_and(|nic| nic.kind.is_empty() || nic.kind == "bond")
     }
 }
 
-/// Whether `address` is in the network of `own`.
+/// Whether `address` is in the network of the address `own`, which has a prefix length.
 pub fn shares_network(own: (IpAddr, u8), address: IpAddr) -> bool {
     let same = |a: u128, b: u128, bits: u32, prefix: u8| {
         let host = bits.saturating_sub(u32::from(prefix));
-        // A shift by all bits gives `None`: then every address is in the network.
+        // For a prefix length of 0 the shift gives `None`: every address is in the network.
         a.checked_shr(host).unwrap_or(0) == b.checked_shr(host).unwrap_or(0)
     };
     match (own.0, address) {

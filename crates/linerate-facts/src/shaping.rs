@@ -1,4 +1,4 @@
-//! Settings of a port's queueing by which packets are held back, delayed or lost.
+//! Settings of a port's queueing that delay, limit or lose packets.
 
 use std::fmt;
 
@@ -10,39 +10,39 @@ use linerate_units::{Bytes, Nanos, Rate};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shaper {
-    /// Kind: `tbf`, `htb`, `fq` ...
+    /// Kind of the discipline or class: `tbf`, `htb`, `fq` ...
     pub kind: String,
-    /// Handle or class as `tc` writes it: `1:`, `1:10`.
+    /// Handle of the discipline, or number of the class, as `tc` writes it: `1:`, `1:10`.
     pub id: String,
     /// Settings of the discipline or class.
     pub set: Shaping,
 }
 
-/// Settings that delay packets. Rates count the bytes of frames, as the kernel does: the port's header counts;
-/// preamble, gap and check sequence do not.
+/// Settings that delay or lose packets. Rates count the bytes of frames, as the kernel does: with the Ethernet header,
+/// but without preamble, gap and check sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shaping {
-    /// The most that passes in all: `rate` of tbf, `ceil` of an htb class, `bandwidth` of cake.
+    /// Highest rate of all packets together: `rate` of tbf, `ceil` of an htb class, `bandwidth` of cake.
     pub rate: Option<Rate>,
-    /// The rate that an htb class is guaranteed; it competes with other classes for anything above.
+    /// The rate that an htb class is guaranteed. For more it competes with other classes.
     pub assured: Option<Rate>,
     /// Highest rate of each flow: `maxrate` of fq.
     pub flow_rate: Option<Rate>,
-    /// Bytes that may pass at once.
+    /// Bytes that may pass at once, faster than the rate.
     pub burst: Option<Bytes>,
-    /// The intentional delay of packets (netem).
+    /// Additional delay of packets, on purpose (netem).
     pub delay: Option<Nanos>,
-    /// Packets of a million that are lost on purpose (netem).
+    /// Packets lost on purpose, in millionths of all packets (netem).
     pub loss_ppm: Option<u32>,
-    /// The most packets that it holds (netem); not read for others.
+    /// The most packets that the queue of netem holds; not read for other kinds.
     pub limit: Option<u32>,
-    /// Bytes that the shaper counts for each packet in addition to the frame; may be negative.
+    /// Bytes that are counted for each packet in addition to its frame; may be negative.
     pub overhead: i32,
 }
 
 impl Shaping {
-    /// Whether anything is held back, delayed or lost.
+    /// Whether any packet is delayed, limited or lost by these settings.
     pub fn is_set(&self) -> bool {
         let rate = self.rate.or(self.flow_rate);
         rate.is_some() || self.delay.is_some() || self.loss_ppm.is_some()
@@ -84,8 +84,8 @@ mod tests {
             assured: Some(Rate(500_000_000)),
             ..Shaping::default()
         };
-        let told = shaper("htb", class).to_string();
-        assert_eq!(told, "htb 1: 1 Gb/s (500 Mb/s assured)");
+        let reported = shaper("htb", class).to_string();
+        assert_eq!(reported, "htb 1: 1 Gb/s (500 Mb/s assured)");
         let netem = Shaping {
             delay: Some(Nanos::from_millis(10)),
             loss_ppm: Some(5_000),

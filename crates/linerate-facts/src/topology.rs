@@ -1,4 +1,4 @@
-//! The distances between the CPUs of a host, and to its memory.
+//! The topology of a host's CPUs: their NUMA nodes, cores and kinds, and their distances from memory.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use super::bounded::{CPUS, FEW, NODES, at_most, cores};
 /// CPUs of one kind, on a machine with several kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
-    /// What distinguishes them: `performance`, `efficiency`, `nominal 1.9 GHz`.
+    /// What distinguishes this kind: `performance`, `efficiency`, `nominal 1.9 GHz`.
     pub name: String,
-    /// Their numbers.
+    /// Numbers of the CPUs of this kind.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
 }
 
-/// The facts that decide where threads are placed. Unknown facts are empty.
+/// The facts by which threads are placed on CPUs. Unknown facts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    /// NUMA nodes, in ascending order; none where the kernel was built without them.
+    /// NUMA nodes, in ascending order; empty if the kernel was built without NUMA.
     #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub nodes: Vec<Node>,
-    /// CPUs of each core with more than one CPU.
+    /// The cores with more than one CPU, each as a list of its CPUs.
     #[serde(deserialize_with = "cores")]
     pub cores: Vec<Vec<u32>>,
     /// CPUs grouped by computing power, the strongest first; empty if all are alike.
@@ -38,35 +38,35 @@ pub struct Topology {
 pub struct Node {
     /// Number of the node.
     pub id: u32,
-    /// CPUs of the node; there may be none.
+    /// CPUs of the node; a node may have none.
     #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub cpus: Vec<u32>,
-    /// Distances to all nodes, in the order of their numbers; 10 is near.
+    /// Distances to all nodes, in the order of their numbers. A node has the distance 10 to itself.
     #[serde(deserialize_with = "at_most::<_, _, NODES>")]
     pub distances: Vec<u32>,
 }
 
-/// Distance to another node where the firmware gives none.
+/// Distance to another node, if the firmware does not give it.
 //= ACPI 6.5, 5.2.17: 10 is local; Linux takes 20 for remote (include/linux/topology.h)
 const REMOTE: u32 = 20;
 
-/// A node is remote if its distance is at least this multiple of the nearest distance. The nodes of one
-/// package that firmware divides (sub-NUMA clustering, nodes per socket) have distances of 11 or 12, packages
-/// 20 and more.
+/// A node is remote if its distance is at least this multiple of the nearest distance. If the firmware divides a
+/// package into nodes (sub-NUMA clustering, nodes per socket), they have distances of 11 or 12 to each other. Nodes of
+/// other packages have 20 and more.
 //= ACPI 6.5, 5.2.17 (SLIT): 12 is 1.2 times the latency of local memory
 const APART: f64 = 1.5;
 
 impl Topology {
-    /// The distance of each CPU from `node`, as the firmware reports it; `None` if there is no such node, or no
-    /// second node with CPUs.
+    /// Each CPU with its distance from `node`, as the firmware reports it; `None` if there is no such node, or if fewer
+    /// than two nodes have CPUs.
     pub fn distances_from(&self, node: u32) -> Option<Vec<(u32, u32)>> {
         let home = self.nodes.iter().find(|n| n.id == node)?;
         if !self.several() {
             return None;
         }
-        let told = home.distances.len() == self.nodes.len();
+        let reported = home.distances.len() == self.nodes.len();
         let distance = |at: usize| match home.distances.get(at) {
-            Some(&distance) if told => distance,
+            Some(&distance) if reported => distance,
             _ if self.nodes[at].id == node => 10,
             _ => REMOTE,
         };
@@ -75,8 +75,8 @@ impl Topology {
         Some(all.collect())
     }
 
-    /// The CPUs nearest to `node`, ascending: its own CPUs, or the CPUs of the nearest node if it has none.
-    /// `None` as in [`Topology::distances_from`].
+    /// The CPUs nearest to `node`, ascending: the CPUs of the node, or those of the nearest node if it has none. `None`
+    /// as in [`Topology::distances_from`].
     pub fn near(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;
@@ -86,8 +86,8 @@ impl Topology {
         Some(near)
     }
 
-    /// The CPUs that are not much further from `node` than the nearest ones, ascending: the CPUs of its
-    /// package, if the firmware divides it. `None` as in [`Topology::distances_from`].
+    /// The CPUs that are not much farther from `node` than the nearest ones, ascending: the CPUs of the node's package,
+    /// if the firmware divides packages into nodes. `None` as in [`Topology::distances_from`].
     pub fn close_to(&self, node: u32) -> Option<Vec<u32>> {
         let all = self.distances_from(node)?;
         let least = all.iter().map(|(_, distance)| *distance).min()?;
@@ -103,7 +103,7 @@ impl Topology {
         self.nodes.iter().filter(|n| !n.cpus.is_empty()).count() > 1
     }
 
-    /// The node of each CPU.
+    /// The number of the node to which each CPU belongs, by the number of the CPU.
     pub fn homes(&self) -> BTreeMap<u32, u32> {
         let all = self.nodes.iter();
         all.flat_map(|n| n.cpus.iter().map(|&cpu| (cpu, n.id))).collect()

@@ -1,46 +1,46 @@
-//! The ports that carry a path below the port of its route: ports with wires, only software, or one of several
-//! ports that cannot be distinguished from here.
+//! What carries a path below the port of its route: ports with wires, only software, or one of several ports that
+//! cannot be told apart here.
 
 use std::collections::BTreeMap;
 
 use super::nic::{Bond, Nic};
 use super::route::{PORTS_MAX, Route};
 
-/// Modes in which a bond spreads streams over its members.
+/// Modes in which a bond distributes streams over its members.
 const SPREADING: [&str; 5] = ["802.3ad", "balance-rr", "balance-xor", "balance-tlb", "balance-alb"];
 
-/// Kinds that pass their packets unchanged, except for a tag, to the one port below.
+/// Kinds of ports that pass packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
-/// Kinds of ports without a port below whose packets stay in the machine: the other end is another namespace or
-/// a guest. Emulated devices have no kind.
+/// Kinds of ports with no port below whose packets stay in the machine: the other end is in another namespace or a
+/// guest. Emulated devices have an empty kind.
 const LOCAL: [&str; 6] = ["", "veth", "netkit", "vxcan", "dummy", "ifb"];
 
-/// Kind of a port whose packets a program reads: a guest's port if it is part of a bridge, else a tunnel's.
+/// Kind of a port whose packets a program reads. As a member of a bridge it leads to a guest, else to a tunnel.
 const TUN: &str = "tun";
 
-/// The medium that carries the path at one end.
+/// What carries the path at one end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Underlay<'a> {
-    /// The ports with a wire that the path uses: one port, or the ports of a bond that distributes streams.
+    /// The path uses these ports with a wire: one port, or the members of a bond that distributes streams.
     Wires(Vec<&'a Nic>),
-    /// No wire: this host or its hypervisor emulates every port of the path.
+    /// There is no wire: this host or its hypervisor emulates every port of the path.
     Nothing,
-    /// One or more of the listed ports with a wire. It is unknown which ones, or in packets of which size: a
-    /// bridge may lead anywhere, a tunnel adds headers.
+    /// One or more of the listed ports with a wire. Unknown is which of them, or how large packets are on it: a bridge
+    /// may lead anywhere, and a tunnel adds headers.
     OneOf(Vec<&'a Nic>),
     /// The port below is unknown: a tunnel looks up its own route, or the port below is in another namespace.
     Hidden,
 }
 
 impl Route {
-    /// The medium that carries the path below the port that the route leaves by.
+    /// What carries the path below the port of the route.
     pub fn underlay(&self) -> Underlay<'_> {
         let first = self.ports.first();
         first.map_or(Underlay::Hidden, |nic| self.below(nic, &mut BTreeMap::new()))
     }
 
-    /// The ports with a wire that carry the path; `None` if there is none, or if unknown.
+    /// The ports with a wire that carry the path; `None` if there is no wire, or if unknown.
     pub fn wires(&self) -> Option<Vec<&Nic>> {
         match self.underlay() {
             Underlay::Wires(wires) => Some(wires),
@@ -48,15 +48,14 @@ impl Route {
         }
     }
 
-    /// The bond that sends all packets to one host through one of its members, if the route goes through a bond
-    /// with several.
+    /// The bond of the route that sends all packets to one host through one of its members; `None` if there is none.
     pub fn bond_by_host(&self) -> Option<&Nic> {
         let by_host = |nic: &&Nic| nic.stack.bond.as_ref().is_some_and(Bond::sends_by_one);
         let several = self.wires()?.len() > 1;
         self.carriers().into_iter().find(by_host).filter(|_| several)
     }
 
-    /// The ports that all packets certainly pass, from the port of the route downwards.
+    /// The ports that all packets of the path certainly cross, from the port of the route downwards.
     pub fn carriers(&self) -> Vec<&Nic> {
         let mut all: Vec<&Nic> = Vec::new();
         let mut next = self.ports.first();
@@ -67,7 +66,7 @@ impl Route {
         all
     }
 
-    /// The one port below that carries the packets of another; `None` if there is none, or several.
+    /// The one port below `nic` that carries all of its packets; `None` if there is none, or if there are several.
     fn only_below(&self, nic: &Nic) -> Option<&Nic> {
         let below = nic.stack.below.iter().take(PORTS_MAX);
         let mut below: Vec<&Nic> = below.map(|index| self.nic(*index)).collect::<Option<_>>()?;
@@ -84,8 +83,8 @@ impl Route {
         }
     }
 
-    /// `known` holds the ports found so far, so that each port is visited once. A port on top of itself, which
-    /// no kernel makes, has an unknown underlay.
+    /// What carries the packets of a port. `known` has the ports that were visited, so that each port is visited once.
+    /// If ports form a loop, their underlay is unknown.
     fn below<'a>(&'a self, nic: &'a Nic, known: &mut BTreeMap<u32, Underlay<'a>>) -> Underlay<'a> {
         if let Some(underlay) = known.get(&nic.index) {
             return underlay.clone();
@@ -93,13 +92,13 @@ impl Route {
         known.insert(nic.index, Underlay::Hidden);
         let lower = nic.stack.below.iter().take(PORTS_MAX + 1);
         let lower: Option<Vec<&Nic>> = lower.map(|index| self.nic(*index)).collect();
-        let told = lower.filter(|all| all.len() <= PORTS_MAX && !nic.stack.below_hidden);
-        let underlay = told.map_or(Underlay::Hidden, |lower| self.over(nic, &lower, known));
+        let reported = lower.filter(|all| all.len() <= PORTS_MAX && !nic.stack.below_hidden);
+        let underlay = reported.map_or(Underlay::Hidden, |lower| self.over(nic, &lower, known));
         known.insert(nic.index, underlay.clone());
         underlay
     }
 
-    /// The underlay of a port on top of other ports.
+    /// What carries the packets of a port that is on top of the ports `lower`.
     fn over<'a>(
         &'a self,
         nic: &'a Nic,
@@ -116,7 +115,8 @@ impl Route {
                 _ => any(all(lower)),
             },
             ("bridge", _) => {
-                // The guest decides what its end does with packets.
+                // A member of kind tun leads to a guest, which decides what it does with packets, so such members are
+                // left out.
                 let members = lower.iter().filter(|m| m.up && m.kind != TUN).copied();
                 one(all(&members.collect::<Vec<_>>()))
             }
@@ -124,7 +124,7 @@ impl Route {
             (_, []) if is_wire(nic) => Underlay::Wires(vec![nic]),
             (kind, []) if LOCAL.contains(&kind) => Underlay::Nothing,
             (_, []) => Underlay::Hidden,
-            // A tunnel, or a port of a switch in the machine, which has a wire itself.
+            // The port is a tunnel, or a port of a hardware switch in the machine, which has its own wire.
             _ => {
                 let own = (!nic.is_virtual).then(|| Underlay::Wires(vec![nic]));
                 any(own.into_iter().chain(all(lower)).collect())
@@ -133,7 +133,7 @@ impl Route {
     }
 }
 
-/// The members of a bond that carry its traffic.
+/// The members of a bond that carry its traffic; `None` if that is unknown.
 fn in_use<'a>(nic: &Nic, members: &[&'a Nic]) -> Option<Vec<&'a Nic>> {
     let bond = nic.stack.bond.as_ref()?;
     if bond.mode == "active-backup" {
@@ -148,10 +148,11 @@ fn in_use<'a>(nic: &Nic, members: &[&'a Nic]) -> Option<Vec<&'a Nic>> {
     (!up.is_empty()).then_some(up)
 }
 
-/// A member of a bridge that is more than software, if there is one; else any member.
+/// What carries the packets of a bridge: the only member that is more than software. If there are several, one of their
+/// ports.
 fn one(mut members: Vec<Underlay<'_>>) -> Underlay<'_> {
     members.retain(|underlay| *underlay != Underlay::Nothing);
-    // Two VLANs of one port are that port.
+    // Two VLANs on the same port have the same underlay.
     members.dedup();
     match members.len() {
         1 => members.remove(0),
@@ -207,7 +208,7 @@ mod tests {
         bond
     }
 
-    /// `wires 1 2`, `nothing`, `one of 1 2`, `hidden`.
+    /// The underlay of the first port, as text: `wires 1 2`, `nothing`, `one of 1 2`, `hidden`.
     fn underlay(ports: Vec<Nic>) -> String {
         let route = Route { ports, ..Route::default() };
         let names = |what: &str, all: Vec<&Nic>| {

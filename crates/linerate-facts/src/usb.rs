@@ -1,42 +1,43 @@
-//! USB: the hubs between an adapter and its controller.
+//! USB: the hubs between a network adapter and its controller.
 
 use serde::{Deserialize, Serialize};
 
 use linerate_units::Rate;
 
-/// Largest number of hubs that are kept: more than five in a row are not allowed.
+/// Largest number of hubs that are kept in a record. USB allows at most five hubs in a row.
 //= Universal Serial Bus Specification 2.0, section 4.1.1: seven tiers, the controller and the device among them
 pub const HUBS_MAX: usize = 5;
 
-/// A hub. All devices on it share its wire to the controller.
+/// A USB hub. All devices behind it share its wire to the controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hub {
-    /// Name of the hub, made of bus and ports: `5-1`.
+    /// Name of the hub, from the numbers of its bus and ports: `5-1`.
     pub name: String,
     /// Signalling rate of the hub's own wire; `None` when unknown.
     pub speed: Option<Rate>,
 }
 
-/// A function of a device on USB, which one driver serves.
+/// A function of a USB device. One driver serves it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Its class: `Mass Storage`, `Vendor Specific Class`.
+    /// Class of the function: `Mass Storage`, `Vendor Specific Class`.
     pub class: String,
-    /// Its driver: `uas`, `r8152`; empty if it has none.
+    /// Driver of the function: `uas`, `r8152`; empty if it has none.
     pub driver: String,
-    /// Signalling rate of its device's wire.
+    /// Signalling rate of the device's wire.
     pub speed: Rate,
 }
 
-/// The slowest wire between an adapter and its host: the name of the hub, if the wire is a hub's, and its
-/// signalling rate. Among equally slow wires the farthest counts, since others share it.
+/// The slowest wire between an adapter and its host: the name of the hub that the wire belongs to, `None` for the
+/// adapter's own wire, and the wire's signalling rate. Among equally slow wires the farthest from the adapter counts,
+/// since other devices share it.
 pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {
     let hubs = hubs.iter().filter_map(|hub| Some((Some(hub.name.as_str()), hub.speed?)));
     hubs.fold((None, adapter), |least, hub| if hub.1 <= least.1 { hub } else { least })
 }
 
-/// The hubs between an interface such as `5-1.2.4:1.0` and its controller, the nearest first: `5-1.2`, `5-1`.
+/// Names of the hubs between an interface such as `5-1.2.4:1.0` and its controller, the nearest first: `5-1.2`, `5-1`.
 /// Empty if the text is not the name of an interface.
 pub fn hubs_above(interface: &str) -> Vec<String> {
     let Some((mut device, _)) = interface.split_once(':') else {

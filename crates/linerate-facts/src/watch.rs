@@ -1,4 +1,4 @@
-//! Changes on a machine: the difference between two samples of its counters.
+//! What changes on a machine: the differences between two readings of its counters.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use super::nic::Counter;
 use super::nic::counted::{Meaning, is_of_kernel, meaning, sounds_bad};
 use linerate_units::{Nanos, Rate};
 
-/// The changes of a machine between two readings.
+/// The activity of a machine between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Change {
-    /// Time between the two readings.
+    /// Time from the first reading to the second.
     pub time: Nanos,
-    /// CPU use; `None` if unknown.
+    /// Activity of the CPUs; `None` if unknown.
     pub busy: Option<Busy>,
-    /// Ports that are in both looks, in the order of their indices.
+    /// Activity of the ports that are in both readings, in the order of their indices.
     pub ports: Vec<PortChange>,
-    /// Readings that failed since the last look.
+    /// Readings that failed since the previous one.
     pub gaps: Vec<Gap>,
 }
 
-/// Counters of a port: the part of `struct rtnl_link_stats64` that is used.
+/// Counters of a port: the used part of `struct rtnl_link_stats64`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets received.
+    /// Packets that the port received.
     pub rx_packets: u64,
-    /// Packets sent.
+    /// Packets that the port sent.
     pub tx_packets: u64,
-    /// Bytes received.
+    /// Bytes that the port received.
     pub rx_bytes: u64,
-    /// Bytes sent.
+    /// Bytes that the port sent.
     pub tx_bytes: u64,
-    /// Bad packets received.
+    /// Damaged packets received.
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
@@ -40,17 +40,17 @@ pub struct LinkStats {
     pub rx_dropped: u64,
     /// Packets dropped while sending.
     pub tx_dropped: u64,
-    /// Number of collisions.
+    /// Number of collisions on the wire.
     pub collisions: u64,
-    /// Packets received with a bad checksum.
+    /// Packets received with a wrong checksum.
     pub rx_crc_errors: u64,
-    /// Packets lost to an overrun of the receive queue.
+    /// Packets lost because the receive queue overran.
     pub rx_fifo_errors: u64,
     /// Packets lost because the host had no buffer for them.
     pub rx_missed: u64,
 }
 
-/// A port's counters at one moment.
+/// A port's counters at the time of a reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortCount {
     /// Name of the port.
@@ -72,9 +72,9 @@ pub struct PortCount {
 pub struct Grown {
     /// Name of the counter.
     pub name: String,
-    /// How much the counter grew.
+    /// How much the counter grew between two readings.
     pub by: u64,
-    /// The meaning of the counter; `None` if it is unknown.
+    /// What the counter counts; `None` if it is unknown.
     pub meaning: Option<Meaning>,
 }
 
@@ -83,29 +83,29 @@ pub struct Grown {
 pub struct PortChange {
     /// Name of the port.
     pub name: String,
-    /// Whether the port was up, with carrier, at the end.
+    /// Whether the port was up, with carrier, at the second reading.
     pub up: bool,
-    /// Whether the port was up, with carrier, at the beginning too.
+    /// Whether the port was up, with carrier, at the first reading.
     pub was_up: bool,
-    /// Bits received, as the port counts them.
+    /// Received bits per second, by the port's counters.
     pub rx: Rate,
-    /// Bits sent.
+    /// Sent bits per second, by the port's counters.
     pub tx: Rate,
-    /// Packets received in each second.
+    /// Packets received per second.
     pub rx_packets: f64,
-    /// Packets sent in each second.
+    /// Packets sent per second.
     pub tx_packets: f64,
-    /// Interrupts per second, by the CPU that served them; CPUs that served none are left out.
+    /// Interrupts per second, by the CPU that served them. CPUs that served none are left out.
     pub interrupts: Vec<(u32, f64)>,
-    /// Errors and drops that were counted, by where; zeros left out. Not all of them are losses: see
+    /// Errors and drops between the readings, each with its place, without zeros. Not all of them are losses: see
     /// [`PortErrors::counted`](super::nic::PortErrors::counted).
     pub counted: Vec<(&'static str, u64)>,
-    /// Counters of the driver that grew and are trouble or of unknown meaning.
+    /// Counters of the driver that grew, and that mean trouble or have an unknown meaning.
     pub grown: Vec<Grown>,
 }
 
 impl PortChange {
-    /// Whether anything happened.
+    /// Whether the port neither received nor sent a packet.
     pub fn is_quiet(&self) -> bool {
         self.rx_packets + self.tx_packets == 0.0
             && self.counted.is_empty()
@@ -114,7 +114,7 @@ impl PortChange {
     }
 }
 
-/// The activity of a port in `time`. `None` if no time passed, or where a counter fell: it was cleared, or
+/// The activity of a port in the time `time`. `None` if no time passed, or if a counter fell: it was cleared, or
 /// another port now has the name.
 pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option<PortChange> {
     let seconds = (time.0 > 0).then_some(time.0 as f64 / 1e9)?;
@@ -152,8 +152,8 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
     })
 }
 
-/// The driver's counters of trouble that grew. A counter that fell was cleared, or is no counter. Drivers list the
-/// kernel's counters as well; those are skipped, since they are counted for every port.
+/// The driver's counters that grew, and that mean trouble or have an unknown meaning. A counter that fell was cleared,
+/// or is no counter. Counters that the kernel has for every port are skipped.
 fn grown_of(before: &PortCount, after: &PortCount) -> Vec<Grown> {
     let grown = |new: &Counter| {
         let old = before.counters.iter().find(|old| old.name == new.name)?;
@@ -208,7 +208,7 @@ mod tests {
             counters: values.map(|(name, value)| Counter { name: name.to_owned(), value }).to_vec(),
             ..count(1, 1, 0, &[])
         };
-        let told = |driver: &str, names: [&str; 4], old: u64, new: u64| {
+        let result_of = |driver: &str, names: [&str; 4], old: u64, new: u64| {
             let [before, after] = [old, new].map(|n| at(driver, names.map(|name| (name, n))));
             let change = port_change(&before, &after, Nanos(1)).unwrap();
             let grown = change.grown.iter();
@@ -219,9 +219,9 @@ mod tests {
             ("rx_no_dma_resources".to_owned(), 3, Some("ring-full")),
             ("new_drops".to_owned(), 3, None),
         ];
-        assert_eq!(told("ixgbe", ixgbe, 5, 8), want);
-        assert_eq!(told("ixgbe", ixgbe, 5, 5), []);
-        assert_eq!(told("ixgbe", ixgbe, 5, 4), [], "cleared");
+        assert_eq!(result_of("ixgbe", ixgbe, 5, 8), want);
+        assert_eq!(result_of("ixgbe", ixgbe, 5, 5), []);
+        assert_eq!(result_of("ixgbe", ixgbe, 5, 4), [], "cleared");
         let ena = [
             "conntrack_allowance_available",
             "queue_*_tx_queue_stop",
@@ -229,7 +229,7 @@ mod tests {
             "rx_packets",
         ];
         let want = [("pps_allowance_exceeded".to_owned(), 1, Some("allowance"))];
-        assert_eq!(told("ena", ena, 7, 8), want);
+        assert_eq!(result_of("ena", ena, 7, 8), want);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Source `arrival`: bytes that ports in the network of this end's address received.
+//! Source `arrival`: bytes received by each port that has an address in the same IP network as this end's address.
 //!
-//! A host answers for all its addresses on all its ports. Packets may then arrive by another port than the one that
-//! owns the address.
+//! A Linux host accepts packets for any of its addresses on any of its ports. Packets may then arrive by another port
+//! than the one that owns the address.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -11,12 +11,12 @@ use super::source::{Row, Source};
 use super::{Query, gap, unreadable};
 
 const METRICS: &[Metric] = &[metric::ARRIVAL_BYTES];
-/// Number of rows per reading: only means over a step are needed.
+/// Number of rows of the sampler per reading: only means over a step are needed.
 const EVERY: usize = 5;
 
-/// Reads the statistics of several ports.
+/// Reads the received bytes of several ports.
 pub(super) struct Arrivals {
-    /// Their indices.
+    /// Interface indices of the ports.
     pub(super) ports: Vec<u32>,
 }
 

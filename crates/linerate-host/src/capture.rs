@@ -1,4 +1,4 @@
-//! Records the answers of a machine, and replays them as a machine.
+//! Records the answers of a machine (files, links, netlink and socket queries), and replays them as a machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Machine, Query, SocketQuery};
 
-/// All answers of a machine, in the order of the requests.
+/// All answers of a machine. Answers to the same request are in the order of the requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
@@ -20,7 +20,7 @@ pub struct Captured {
     /// Targets of symbolic links, by path.
     pub links: BTreeMap<String, Vec<Answer<String>>>,
     pub queries: Vec<(Query, Vec<Answer<Vec<u8>>>)>,
-    /// Replies to queries about sockets, by query and stream.
+    /// Replies to queries about sockets, by query, which includes the stream.
     pub sockets: Vec<(SocketQuery, Vec<Answer<Vec<u8>>>)>,
 }
 
@@ -37,15 +37,15 @@ pub enum Answer<T> {
 /// An error that keeps its kind when it is replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The system's error number, which gives the kind; `None` for errors of our own.
+    /// Error number of the system, which determines the kind; `None` for errors that this program made.
     pub errno: Option<i32>,
-    /// Kind of an error of our own, one of `KINDS`; empty if there is a number.
+    /// Kind of an error that this program made, one of `KINDS`; empty if there is an error number.
     pub kind: String,
-    /// Text of an error of our own.
+    /// Text of an error that this program made.
     pub text: String,
 }
 
-/// Kinds of errors that are made in this program and not in the kernel.
+/// Kinds of errors that this program makes itself, in contrast to the kernel's.
 const KINDS: [io::ErrorKind; 5] = [
     io::ErrorKind::FileTooLarge,
     io::ErrorKind::InvalidData,
@@ -194,15 +194,15 @@ fn answers<'a, Q: PartialEq, T>(
     all.iter().find(|(q, _)| q == query).map(|(_, a)| a)
 }
 
-/// A machine that replays a capture: the same question asked again gets the next answer. A question that was
-/// not asked then, or more often than then, is an error: nothing is made up.
+/// A machine that replays a capture: a request that is repeated gets the next captured answer. A request that was not
+/// captured, or was captured fewer times, fails: no answer is made up.
 #[derive(Debug)]
 pub struct Replay {
     captured: Captured,
     given: Mutex<Given>,
 }
 
-/// Number of answers that were already returned to each request.
+/// Number of answers already returned, for each request.
 #[derive(Debug, Default)]
 struct Given {
     files: BTreeMap<String, usize>,
@@ -219,7 +219,7 @@ impl Replay {
     }
 }
 
-/// Returns the next answer to a request that was already made `given` times.
+/// Returns the next answer to a request that was already answered `given` times.
 fn next<T: Clone>(answers: Option<&Vec<Answer<T>>>, given: &mut usize) -> io::Result<T> {
     let answers = answers.ok_or_else(|| missing(io::ErrorKind::Unsupported, "was not captured"))?;
     let answer = answers.get(*given);

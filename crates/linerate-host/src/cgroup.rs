@@ -1,7 +1,7 @@
 //! Source `cgroup`: how often a CPU quota stopped this process.
 //!
-//! The group that has a quota counts it. A quota of a parent group (of a pod or a slice) also stops this process, but
-//! only the parent's counters show it, so parent groups with a quota are read too.
+//! The kernel counts stops in the group that has the quota. A quota of a parent group (of a pod or a slice) also stops
+//! this process, but only the parent's counters show it, so parent groups with a quota are read too.
 
 use std::io;
 
@@ -18,10 +18,10 @@ pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
 const METRICS: &[Metric] =
     &[metric::CGROUP_PERIODS, metric::CGROUP_THROTTLED, metric::CGROUP_THROTTLED_TIME];
 
-/// Reads `cpu.stat` of our own cgroup and of its parents.
+/// Reads `cpu.stat` of this process's cgroup and of its parents.
 #[derive(Default)]
 pub(super) struct Cgroup {
-    /// Groups to read, the process's own first; searched again after each take.
+    /// Groups to read, the process's own first; they are searched again after each `take`.
     groups: Option<Vec<Group>>,
 }
 
@@ -52,7 +52,7 @@ impl Source for Cgroup {
     }
 }
 
-/// Returns the groups whose quota can stop this process. Empty if the kernel shows that none can.
+/// Returns the groups whose quota can stop this process. Empty if no group on the path to the root has a quota.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
     let place = place(machine)?;
     let mut found = Vec::new();
@@ -62,7 +62,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
         let stat = format!("{folder}/cpu.stat");
         let counts = match read(machine, &stat, cpu_stat::parse) {
             Ok(counts) => counts,
-            // Kernels differ in whether the root group has the file, and whether other groups have it while the
+            // Kernels differ in whether the root group has `cpu.stat`, and whether other groups have it while the CPU
             // controller is off.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
@@ -100,8 +100,8 @@ fn place(machine: &dyn Machine) -> Result<Place, Gap> {
 /// Largest number of ancestor processes that are checked.
 const ANCESTORS: usize = 32;
 
-/// Finds our control group of a controller, as this process sees it or, if it is hidden from this process, as an
-/// ancestor process sees it.
+/// Finds this process's control group of a controller, as this process sees the hierarchy or, if it is hidden from this
+/// process, as an ancestor process sees it.
 pub(super) fn place_of(
     machine: &dyn Machine,
     controller: &str,
@@ -115,9 +115,9 @@ pub(super) fn place_of(
     })
 }
 
-/// Finds our control group of a controller as an ancestor process sees it, if that process sees the same hierarchy.
-/// `ip netns exec` mounts /sys again for this process, without the control groups. Reading the view of another
-/// process needs root's rights.
+/// Finds this process's control group of a controller as an ancestor process sees it, if that process has the same
+/// cgroup namespace. `ip netns exec` mounts /sys again for this process, without the control groups. Reading the mounts
+/// of another process needs root's rights.
 fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Option<Place> {
     let space = |who: &str| machine.target(&format!("/proc/{who}/ns/cgroup")).ok();
     let own = space("self")?;
@@ -146,14 +146,14 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
     let path = format!("{folder}/{name}");
     match machine.file(&path) {
         Ok(text) => Ok(sysctl::words(&text).first().is_none_or(|quota| quota != unlimited)),
-        // The root of a hierarchy has neither a quota nor a file for one.
+        // The root group of a hierarchy has neither a quota nor a file for one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(unreadable("cgroup", &path, &error, "")),
     }
 }
 
-/// Returns whether all groups up to the real root of a v2 hierarchy are visible: only the root has no `cgroup.type`,
-/// and lists the controllers. Without a CPU controller on the path, there is no quota.
+/// Returns whether all groups up to the real root of a v2 hierarchy are visible. Only the root group has no
+/// `cgroup.type` but has `cgroup.controllers`. If no group on the path has a CPU controller, there is no quota.
 fn shows_root(machine: &dyn Machine, place: &Place) -> Result<bool, Gap> {
     let there = |name: &str| {
         let path = format!("{}/{name}", place.mount);

@@ -1,4 +1,4 @@
-//! Source `clock`: the frequency of the CPUs on which threads are kept.
+//! Source `clock`: the frequency of the CPUs to which threads are pinned.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -11,8 +11,8 @@ const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 /// Reads `scaling_cur_freq`. On x86 it is the average over the CPU's last tick, from the CPU's own counters. On other
 /// processors it is the frequency that the driver requested, which the CPU does not exceed for long.
 ///
-/// On a kernel before 5.18, the read sleeps for 10 ms to measure. So this is the last source of a row, and each row
-/// reads one CPU.
+/// On a kernel before 5.18, reading the file sleeps for 10 ms to measure. So this source is the last of a row, and each
+/// row reads only one CPU.
 pub(super) struct Clock {
     pub(super) cpus: Vec<u32>,
 }
@@ -25,7 +25,7 @@ impl Source for Clock {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        // Without the file, as in most virtual machines, only the facts have the frequency.
+        // Without this file, as in most virtual machines, only the host's facts contain the frequency.
         let Some(kilohertz) = number(row.machine, "clock", &path)? else {
             return Ok(());
         };

@@ -11,12 +11,12 @@ use super::{read, unreadable};
 
 const PATH: &str = "/proc/net/stat/nf_conntrack";
 const METRICS: &[Metric] = &[metric::CONNTRACK_DROPPED];
-/// The subject of the table.
+/// Subject of the rows: the name of the connection table.
 const SUBJECT: &str = "nf_conntrack";
-/// Number of rows per reading: the file has a row for each CPU.
+/// Number of rows of the sampler per reading: the file has a line for each CPU.
 const EVERY: usize = 5;
 
-/// Reads the kernel's count of connections that found no room.
+/// Reads the kernel's count of packets whose connection found no room in the table.
 pub(super) struct Conntrack;
 
 impl Source for Conntrack {
@@ -28,7 +28,7 @@ impl Source for Conntrack {
         let decode = |text: &[u8]| conntrack::sum(text, "drop").ok_or(Malformed::Missing("drop"));
         match read(row.machine, PATH, decode) {
             Ok(dropped) => row.push(METRICS, (), || SUBJECT.to_owned(), &[Some(dropped)]),
-            // Nothing tracks connections here.
+            // This host does not track connections.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unreadable("conntrack", PATH, &error, "")),
         }

@@ -1,4 +1,4 @@
-//! Source `driver`: the counters of a port's driver about drops, pauses and cloud allowances.
+//! Source `driver`: counters of a port's driver for drops, pauses and limits of a cloud provider.
 
 use std::io;
 
@@ -12,12 +12,12 @@ use super::source::{Row, Source};
 use super::{Ethtool, Machine, Query, invalid};
 
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
-/// Number of rows per reading: some drivers ask their firmware for each counter.
+/// Number of rows of the sampler per reading: some drivers query their firmware for each counter.
 const EVERY: usize = 10;
-/// Most counters that are kept.
-const MOST: usize = 32;
+/// Most counters of a port that are recorded.
+const COUNTERS_MAX: usize = 32;
 /// Meanings of the counters that causes need.
-const ASKED: [Meaning; 7] = [
+const NEEDED: [Meaning; 7] = [
     Meaning::PauseReceived,
     Meaning::PauseSent,
     Meaning::PausedMicros,
@@ -33,7 +33,7 @@ pub(super) struct Counters {
     name: String,
     /// The driver of the port, which determines the names of its counters.
     driver: Option<String>,
-    /// Whether the driver has none of the counters.
+    /// Whether the first reading found none of the requested counters; then they are not read again.
     mute: bool,
 }
 
@@ -43,9 +43,9 @@ impl Counters {
         Self { port, name, driver: None, mute: false }
     }
 
-    /// Reads the counters that are relevant to a run, added up over all queues: the driver's own and, if it has no
-    /// pause counters, the kernel's common ones. A driver without counters is not a gap of a run, but of the cause
-    /// that needs them.
+    /// Reads the counters that a run needs, added up over all queues: the driver's own and, if the driver has no pause
+    /// counters, the kernel's common ones. A driver without counters is no gap of the run; a cause that needs the
+    /// counters reports it.
     fn read(&mut self, machine: &dyn Machine) -> Vec<Counter> {
         let own = || -> io::Result<Vec<Counter>> {
             let reply = machine.query(&Query::DriverCounters(self.port))?;
@@ -57,18 +57,18 @@ impl Counters {
             let info = reply.and_then(|reply| driver::info(&reply).ok());
             info.unwrap_or_default().driver
         });
-        let asked = |counter: &Counter| {
+        let requested = |counter: &Counter| {
             let meaning = own_meaning(driver, &counter.name);
-            meaning.is_some_and(|meaning| ASKED.contains(&meaning))
+            meaning.is_some_and(|meaning| NEEDED.contains(&meaning))
         };
         let mut counters = own().unwrap_or_default();
-        counters.retain(asked);
+        counters.retain(requested);
         let mut counters = grouped(counters);
         let is_pause = |counter: &Counter| {
             let meaning = own_meaning(driver, &counter.name);
             matches!(meaning, Some(Meaning::PauseReceived | Meaning::PauseSent))
         };
-        // The kernel's counter may include other events: ixgbe adds the ends of pauses to it.
+        // The kernel's common counters are only a substitute: ixgbe adds the ends of pauses to them.
         if !counters.iter().any(is_pause) {
             let reply = machine.query(&Query::Ethtool(Ethtool::Pause, self.port));
             let pause = reply.ok().and_then(|reply| ethtool::pause(&reply).ok());
@@ -79,7 +79,7 @@ impl Counters {
                 Some(Counter { name: name.to_owned(), value: value? })
             }));
         }
-        counters.truncate(MOST);
+        counters.truncate(COUNTERS_MAX);
         counters
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     use crate::testing::{Fake, of};
     use crate::{Ethtool, Query};
 
-    /// `struct ethtool_gstrings`, then `struct ethtool_stats`.
+    /// Makes the reply to a query of counters: `struct ethtool_gstrings`, then `struct ethtool_stats`.
     fn reply(counters: &[(&str, u64)]) -> Vec<u8> {
         let count = u32::try_from(counters.len()).unwrap();
         let words = |words: [u32; 2]| words.into_iter().flat_map(u32::to_ne_bytes);
@@ -141,11 +141,11 @@ mod tests {
         (0..=EVERY as u64).for_each(|at| sources.observe(at));
         let (tables, gaps) = of("driver", sources.take());
         assert_eq!(gaps, []);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values.as_slice())).collect();
         let want: [(&str, &[i64]); 2] =
             [("eth0 rx_pause", &[5, 8]), ("eth0 bw_in_allowance_exceeded", &[0, 0])];
-        assert_eq!(told, want);
+        assert_eq!(reported, want);
         assert_eq!(tables[0].at, [0, EVERY as u64]);
     }
 
@@ -167,9 +167,9 @@ mod tests {
         sources.observe(0);
         let (tables, gaps) = of("driver", sources.take());
         assert_eq!(gaps, []);
-        let told: Vec<_> =
+        let reported: Vec<_> =
             tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values[0])).collect();
-        assert_eq!(told, [("eth0 rx_queue_*_drops", 5), ("eth0 rx_pause", 0)]);
+        assert_eq!(reported, [("eth0 rx_queue_*_drops", 5), ("eth0 rx_pause", 0)]);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         use crate::testing::{attr, msg};
         let stats = [attr(2, &7u64.to_ne_bytes()), attr(3, &8u64.to_ne_bytes())].concat();
         let pause = msg(21, &[vec![0; 4], attr(5, &stats)].concat());
-        let told = |names: &[(&str, u64)]| {
+        let result_of = |names: &[(&str, u64)]| {
             let fake = Fake::default()
                 .reply(Query::DriverCounters(4), &[&reply(names)])
                 .reply(Query::Ethtool(Ethtool::Pause, 4), &[&pause]);
@@ -189,11 +189,11 @@ mod tests {
             subjects.collect::<Vec<_>>()
         };
         for name in ["rx_flow_control_xoff", "port.link_xoff_tx", "link_xoff_rx.nic"] {
-            assert_eq!(told(&[(name, 3)]), [format!("eth0 {name}")]);
+            assert_eq!(result_of(&[(name, 3)]), [format!("eth0 {name}")]);
         }
-        // Those of another priority, and other names with these words, are no substitute.
+        // Counters of a single priority, and other names that contain these words, do not replace the common counters.
         assert_eq!(
-            told(&[("rx_prio3_pause", 3), ("rx_global_pause_duration", 3)]),
+            result_of(&[("rx_prio3_pause", 3), ("rx_global_pause_duration", 3)]),
             ["eth0 rx_global_pause_duration", "eth0 rx_pause_frames", "eth0 tx_pause_frames"]
         );
     }
@@ -208,9 +208,9 @@ mod tests {
         sources.watch_drivers([(4, "eth0".to_owned())]);
         sources.observe(0);
         let (tables, gaps) = of("driver", sources.take());
-        let told: Vec<_> =
+        let reported: Vec<_> =
             tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values[0])).collect();
-        assert_eq!(told, [("eth0 rx_pause_frames", 8), ("eth0 tx_pause_frames", 7)]);
+        assert_eq!(reported, [("eth0 rx_pause_frames", 8), ("eth0 tx_pause_frames", 7)]);
         assert_eq!(gaps, []);
     }
 }

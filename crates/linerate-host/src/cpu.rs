@@ -1,4 +1,4 @@
-//! Source `cpu`: how each CPU of the machine spends its time.
+//! Source `cpu`: how each CPU of the machine spends its time, in ticks.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};

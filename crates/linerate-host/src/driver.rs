@@ -7,13 +7,13 @@ use linerate_sys::ethtool;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// Returns `struct ethtool_drvinfo` of the port with this index.
+/// Returns `struct ethtool_drvinfo` of the port with this interface index.
 pub(super) fn info(index: u32) -> io::Result<Vec<u8>> {
     let (socket, name) = port(index)?;
     ethtool::driver(socket.as_fd(), &name)
 }
 
-/// Reads the driver's counters of the port with this index.
+/// Reads the driver's counters of the port with this interface index.
 pub(super) fn counters(index: u32) -> io::Result<Vec<u8>> {
     let (socket, name) = port(index)?;
     ethtool::counters(socket.as_fd(), &name)

@@ -13,13 +13,13 @@ use super::{Machine, invalid, unreadable};
 pub(super) const SNMP: &str = "/proc/net/snmp";
 pub(super) const SNMP6: &str = "/proc/net/snmp6";
 const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIVED];
-/// The subject of the table.
+/// Subject of the table's rows.
 const SUBJECT: &str = "ip";
 
 /// Reads the kernel's counters of fragments.
 pub(super) struct Fragments;
 
-/// Reads the counters of fragments of both versions of IP since boot. A kernel without IPv6 has no IPv6 counters.
+/// Reads the numbers of fragments since boot, of IPv4 and IPv6 added up. A kernel without IPv6 has no IPv6 counters.
 pub(super) fn read_all(machine: &dyn Machine) -> io::Result<Counts> {
     let four = machine.file(SNMP)?;
     let six = machine.file(SNMP6).unwrap_or_default();
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn fragments_of_both_versions_are_one() {
-        // The first is read for the counters of all sockets.
+        // The first text is read for the counters of all sockets.
         let texts = [snmp(1, 10), snmp(1, 10), snmp(2, 30)];
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let six = "Ip6ReasmReqds 5\nIp6FragFails 0\nIp6FragCreates 7\n";

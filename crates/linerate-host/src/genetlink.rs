@@ -1,4 +1,4 @@
-//! Requests to families of generic netlink. The kernel translates their names to numbers.
+//! Requests to generic netlink families. The kernel returns the number of a family for its name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{DUMP, REQUEST, Request, Socket, attribute};
 use super::{Query, invalid};
 
-/// Queries of the family `ethtool` about a port.
+/// Queries to the netlink family `ethtool` about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ethtool {
@@ -35,7 +35,7 @@ pub enum Ethtool {
 }
 
 impl Ethtool {
-    /// Returns the command, `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
+    /// Returns the number of the netlink command: `ETHTOOL_MSG_*_GET` of linux/ethtool_netlink.h.
     fn command(self) -> u8 {
         match self {
             Self::LinkModes => 4,
@@ -50,7 +50,7 @@ impl Ethtool {
         }
     }
 
-    /// Returns `ETHTOOL_FLAG_STATS` if the reply has counters.
+    /// Returns the flag `ETHTOOL_FLAG_STATS` for queries whose reply has counters.
     fn flags(self) -> u32 {
         match self {
             Self::Pause | Self::Fec => 4,
@@ -59,7 +59,8 @@ impl Ethtool {
     }
 }
 
-/// A generic netlink socket, and the numbers of families, which stay valid longer than the socket.
+/// A generic netlink socket, and the numbers of the families that were queried so far. They stay valid if the socket is
+/// reopened.
 #[derive(Debug, Default)]
 pub(super) struct Generic {
     socket: Option<Socket>,
@@ -67,7 +68,7 @@ pub(super) struct Generic {
 }
 
 impl Generic {
-    /// Sends a query and returns the whole reply.
+    /// Sends a query and returns the raw reply.
     pub(super) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         let (family, flags, body) = match *query {
             Query::Ethtool(what, index) => ("ethtool", REQUEST, ethtool(what, index)),
@@ -79,7 +80,7 @@ impl Generic {
         self.exchange(&Request { kind, flags, body })
     }
 
-    /// Returns the number of a family, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
+    /// Returns the number of the family `name`, by `CTRL_CMD_GETFAMILY` with `CTRL_ATTR_FAMILY_NAME`.
     fn family(&mut self, name: &'static str) -> io::Result<u16> {
         const CONTROL: u16 = 16;
         if let Some(number) = self.families.get(name) {
@@ -114,19 +115,20 @@ impl Generic {
     }
 }
 
-/// Encodes `struct genlmsghdr` of version 1.
+/// Encodes `struct genlmsghdr` with `command` and version 1.
 fn head(command: u8) -> [u8; 4] {
     [command, 1, 0, 0]
 }
 
-/// Makes the header of an ethtool request, which contains the index of the port, and further options.
+/// Encodes an ethtool request: its header attribute contains the port's index and the flags.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
     let header = [attribute(1, &index.to_ne_bytes()), attribute(3, &what.flags().to_ne_bytes())];
     [head(what.command()).to_vec(), attribute(NESTED | 1, &header.concat())].concat()
 }
 
-/// Makes the request for a dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
+/// Encodes the request for a dump of the family `netdev` (linux/netdev.h) for one port. The attribute `kind` holds the
+/// port's index.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
     [head(command).to_vec(), attribute(kind, &index.to_ne_bytes())].concat()
 }
@@ -139,7 +141,7 @@ mod tests {
     use super::{Ethtool, Generic};
     use crate::Query;
 
-    /// Loopback has features that are on, with every kernel that has the family.
+    /// Loopback has offloads that are on, on every kernel that has the family `ethtool`.
     #[test]
     fn loopback_tells_its_offloads_and_has_no_rings() {
         let mut generic = Generic::default();
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn the_pollers_of_loopback_are_none_where_the_kernel_tells_them() {
         let mut generic = Generic::default();
-        // Kernels before 6.8 do not have the question.
+        // Kernels before 6.8 do not have this query.
         if let Ok(reply) = generic.ask(&Query::Napis(1)) {
             assert_eq!(netdev::napis(&reply), Ok(vec![]));
             let queues = generic.ask(&Query::Queues(1)).unwrap();

@@ -1,9 +1,9 @@
-//! The machine: readings of it, settings of it, and its ports for management datagrams.
+//! Readings of the machine, changes of its settings, and its ports for management datagrams.
 //!
-//! Each source of readings has a file here. Every reading is a file under a root or a query whose raw reply can be
-//! captured and replayed: nothing here accesses the machine except through [`Machine`], and nothing here decodes, which
-//! is the work of [`linerate_facts::parse`]. [`change`] changes settings that a user allowed and undoes them; [`fabric`]
-//! carries management datagrams of InfiniBand. Moves no payload: that is `linerate-load`.
+//! Each source of readings has a file here. Every reading is a file under a root, or a query whose raw reply can be
+//! captured and replayed. Readings access the machine only through [`Machine`], and [`linerate_facts::parse`] decodes
+//! them. [`change`] changes settings that the user permitted, and undoes the changes; [`fabric`] sends and receives
+//! management datagrams of InfiniBand. Payload is moved by another crate, `linerate-load`.
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -70,20 +70,20 @@ pub use sources::Sources;
 /// Maximum size of a file or a reply, in bytes; a larger one is an error.
 pub const LIMIT: usize = 4 << 20;
 
-/// A query to the kernel that is not the reading of a file.
+/// A query to the kernel, other than reading a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Query {
-    /// Reads the link with this index and its statistics (`RTM_GETLINK`).
+    /// Reads the link with this interface index and its statistics (`RTM_GETLINK`).
     Link(u32),
     /// Reads all links with their statistics (`RTM_GETLINK` dump).
     Links,
-    /// Reads all queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no request for those
-    /// of one port).
+    /// Reads all queueing disciplines with their statistics (`RTM_GETQDISC` dump: the kernel has no request for the
+    /// disciplines of one port).
     Qdiscs,
     /// Reads the classes of the queueing disciplines of the port with this index, with their statistics
     /// (`RTM_GETTCLASS` dump).
     Classes(u32),
-    /// Reads all addresses of ports (`RTM_GETADDR` dump).
+    /// Reads all IP addresses of ports (`RTM_GETADDR` dump).
     Addresses,
     /// Reads the route to an address (`RTM_GETROUTE`).
     Route(Toward),
@@ -91,7 +91,7 @@ pub enum Query {
     Ethtool(Ethtool, u32),
     /// Reads the queues of the port with this index (family `netdev`, `NETDEV_CMD_QUEUE_GET`).
     Queues(u32),
-    /// Reads the pollers of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
+    /// Reads the pollers (NAPI) of the port with this index (family `netdev`, `NETDEV_CMD_NAPI_GET`).
     Napis(u32),
     /// Reads the driver of the port with this index (`struct ethtool_drvinfo`).
     Driver(u32),
@@ -101,70 +101,73 @@ pub enum Query {
     /// Reads all TCP connections of IPv4 sockets that may carry payload, of all programs (`SOCK_DIAG_BY_FAMILY` dump
     /// with `TCP_INFO`, `SO_MEMINFO` and the congestion control).
     ConnectionsV4,
-    /// Reads all TCP connections of IPv6 sockets that may carry payload, including those that speak IPv4.
+    /// Reads all TCP connections of IPv6 sockets that may carry payload, including those to IPv4 addresses.
     ConnectionsV6,
-    /// Reads one TCP connection. It fails once another connection has the same addresses.
+    /// Reads one TCP connection. It fails if the connection has ended and another one has the same addresses.
     Connection(ConnectionId),
-    /// Reads the clock ticks per second (`USER_HZ`), as a decimal number and a line end.
+    /// Reads the clock ticks per second (`USER_HZ`), as a decimal number with a line end.
     TicksPerSec,
 }
 
-/// A file that is kept open between reads, with a buffer: opening a file of /proc takes longer than reading it.
+/// A file that stays open between readings, with a buffer: opening a file of /proc takes longer than reading it.
 #[derive(Debug, Default)]
 pub struct Kept {
     file: Option<OwnedFd>,
     text: Vec<u8>,
 }
 
-/// The machine, or a capture of one.
+/// The machine, or a capture of a machine.
 pub trait Machine: Send + Sync {
-    /// Returns the contents of a file, by its absolute path: `/proc/stat`. A file of more than [`LIMIT`] bytes is an
-    /// error, so that a truncated file is never mistaken for a complete one.
+    /// Returns the content of a file by its absolute path, such as `/proc/stat`. A file of more than [`LIMIT`] bytes is
+    /// an error, so that a truncated file is never mistaken for a complete one.
     fn file(&self, path: &str) -> io::Result<Vec<u8>>;
-    /// Returns the first `most` bytes of a file, or all if it is shorter: some files are slow to read further.
+    /// Returns the first `most` bytes of a file, or the whole file if it is shorter: the rest of some files is slow to
+    /// read.
     fn head(&self, path: &str, most: usize) -> io::Result<Vec<u8>> {
         let mut text = self.file(path)?;
         text.truncate(most);
         Ok(text)
     }
-    /// Returns the configuration space of a PCI function, as far as `pci_config::parse` uses it: each register is
-    /// slow to read.
+    /// Returns the part of a PCI function's configuration space that `pci_config::parse` uses: each register is slow to
+    /// read.
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
         self.head(path, linerate_facts::parse::pci_config::LENGTH)
     }
-    /// Returns the contents of a small file that is read at each tick. `kept` holds the open file, for this path
-    /// only.
-    fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
+    /// Returns the content of a small file that is read at each tick. `kept` keeps the file open; it must be used for
+    /// one path only.
+    fn reread<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         kept.text = self.file(path)?;
         Ok(&kept.text)
     }
     /// Returns the names in a directory, sorted.
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
-    /// Returns the raw reply to a query: netlink messages, one after the other. A refusal of the kernel is an error.
+    /// Returns the raw reply to a query: netlink messages, one after the other. If the kernel refuses the query, that
+    /// is an error.
     fn query(&self, query: &Query) -> io::Result<Vec<u8>>;
-    /// Passes the raw reply to a query to `each` in parts of whole messages. This is for replies that may exceed
+    /// Passes the raw reply to a query to `each` in parts of whole messages. It is for replies that may be longer than
     /// [`LIMIT`] bytes on a busy host.
     fn parts(&self, query: &Query, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         each(&self.query(query)?);
         Ok(())
     }
-    /// Returns the target of a symbolic link, unresolved.
+    /// Returns the target of a symbolic link as it is written in the link.
     fn target(&self, path: &str) -> io::Result<String> {
         let why = format!("nothing here tells where {path} leads");
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
-    /// Writes the raw reply to a query about the socket `fd`, and returns its length. The query is made for each
-    /// stream at each tick, so a real machine must not allocate for it.
+    /// Writes the raw reply to a query about the socket `fd` to `into`, and returns its length. Each stream is queried
+    /// at each tick, so a real machine must not allocate memory here.
     fn socket(&self, query: &SocketQuery, fd: BorrowedFd<'_>, into: &mut [u8])
     -> io::Result<usize>;
 }
 
-/// Makes a gap for a file or query that could not be read or parsed.
+/// Makes a gap: what is missing, why, and what would help.
 fn gap(what: &str, why: &str, hint: &str) -> Gap {
     Gap { what: what.to_owned(), why: why.to_owned(), hint: hint.to_owned() }
 }
 
-/// Makes a gap for `path`. If permission is missing, the hint says how to get it; otherwise it is `hint`.
+/// Makes the gap for `path`, which could not be read. If permission is missing, the hint is how to get it; otherwise it
+/// is `hint`.
 fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate ...",
@@ -183,7 +186,7 @@ fn read<T>(
     decode(&text).map_err(invalid)
 }
 
-/// Reads the number in a file of `source`; `None` if there is no such file.
+/// Reads the number in a file of `source`; `None` if the file does not exist.
 fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>, Gap> {
     match read(machine, path, linerate_facts::parse::sysctl::number) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -196,6 +199,6 @@ pub(crate) fn invalid(error: linerate_facts::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-// A tree that stands for a host is compiled here for the tests of this crate, and in those of others.
+// Tests of other crates include `change/tests/place.rs` too, so that it uses this crate by its name.
 #[cfg(test)]
 extern crate self as linerate_host;

@@ -1,4 +1,4 @@
-//! The machine itself, or a tree of files from another one.
+//! The machine that this process runs on, or a directory tree with files of another machine.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,13 +14,13 @@ use super::genetlink::Generic;
 use super::netlink::Socket;
 use super::{Kept, LIMIT, Machine, Query, SocketQuery, driver, sock_diag, socket};
 
-/// Buffer for a small file that is kept open; a longer file is opened again for each reading.
+/// Size of the buffer for a small file that is kept open, in bytes. A longer file is opened again for each reading.
 const KEPT_ROOM: usize = 1024;
 
-/// Files under a root; with the root `/`, queries too.
+/// Files below a root directory and, if the root is `/`, queries to the kernel.
 ///
-/// Below another root there are only the files of the tree: queries are refused, because the running kernel's
-/// replies belong to another machine, and links out of the tree are not followed.
+/// With another root, only files are read: queries are refused, because the running kernel is not that of the tree, and
+/// links that lead out of the tree are not followed.
 #[derive(Debug)]
 pub struct Live {
     root: Option<OwnedFd>,
@@ -46,7 +46,7 @@ impl Live {
         }
     }
 
-    /// Makes a reader of the machine whose /proc and /sys are under `root`. Fails if `root` is not a directory.
+    /// Makes a reader of the machine whose /proc and /sys are below `root`. Fails if `root` is not a directory.
     pub fn under(root: &Path) -> io::Result<Self> {
         if root == Path::new("/") {
             return Ok(Self::new());
@@ -59,7 +59,8 @@ impl Live {
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let mut flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
         if !flags.contains(OFlags::PATH) {
-            // A tree of files from another machine may contain a pipe in place of a file.
+            // A directory tree from another machine may contain a pipe instead of a file; opening a pipe must not
+            // block.
             flags |= OFlags::NONBLOCK;
         }
         let opened = match &self.root {
@@ -77,7 +78,7 @@ impl Live {
         self.open(path, OFlags::PATH | OFlags::NOFOLLOW)
     }
 
-    /// Checks that queries are possible. They concern the running kernel; below another root, the files belong to
+    /// Checks that queries are possible. They concern the running kernel, but files below another root belong to
     /// another machine.
     fn is_here(&self) -> io::Result<()> {
         if self.root.is_none() {
@@ -88,7 +89,7 @@ impl Live {
     }
 }
 
-/// Sends a query to the socket in `slot`, which is opened if there is none.
+/// Sends a query through the socket in `slot`, which is opened if it is not open yet.
 fn answer<T>(
     slot: &Mutex<Option<Socket>>,
     protocol: Option<Protocol>,
@@ -126,7 +127,7 @@ impl Machine for Live {
         }
     }
 
-    fn again<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
+    fn reread<'a>(&self, path: &str, kept: &'a mut Kept) -> io::Result<&'a [u8]> {
         let Kept { file, text } = kept;
         let file = match file {
             Some(file) => file,
@@ -136,7 +137,7 @@ impl Machine for Live {
         let read = || rustix::io::pread(&*file, &mut *text, 0);
         let length = rustix::io::retry_on_intr(read)?;
         if length == text.len() {
-            // If the buffer is full, the file may be longer: it is read again as a whole.
+            // The buffer is full, so the file may be longer; the whole file is read again.
             *text = self.file(path)?;
             return Ok(text);
         }
@@ -160,7 +161,7 @@ impl Machine for Live {
 
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
         if self.root.is_some() {
-            // In a tree of files this is a plain file, which may be shorter than a header.
+            // In a directory tree, the configuration space is a plain file and may be shorter than a header.
             return self.head(path, pci_config::LENGTH);
         }
         let file = self.open(path, OFlags::empty())?;
@@ -222,14 +223,14 @@ impl Machine for Live {
 
     fn target(&self, path: &str) -> io::Result<String> {
         let target = match &self.root {
-            // A single call is used because a host with many connections needs tens of thousands.
+            // Reading a link needs one call here; a host with many connections has tens of thousands of links.
             None => rustix::fs::readlink(path, Vec::new())?,
             Some(_) => rustix::fs::readlinkat(self.open_link(path)?, "", Vec::new())?,
         };
         Ok(target.to_string_lossy().into_owned())
     }
 
-    // Sockets belong to this process, wherever the files are.
+    // Sockets belong to this process, so queries about them work with any root.
     fn socket(
         &self,
         query: &SocketQuery,

@@ -1,4 +1,4 @@
-//! Source `memory`: the traffic between CPUs and memory, as the CPUs' monitoring counters count it.
+//! Source `memory`: bytes moved between CPUs and memory, according to the CPUs' monitoring counters.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -11,7 +11,7 @@ use super::source::{Row, Source};
 const FOLDER: &str = "/sys/fs/resctrl/mon_data";
 const CACHE: &str = "mon_L3_";
 const METRICS: &[Metric] = &[metric::MEMORY_BYTES];
-/// Number of rows per reading: each reading asks a CPU of every cache.
+/// Number of rows of the sampler per reading: each reading interrupts a CPU of every third-level cache.
 const EVERY: usize = 5;
 
 /// Reads `mbm_total_bytes` of each third-level cache, if resctrl is mounted.
@@ -23,11 +23,12 @@ impl Source for Memory {
     }
 
     fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
-        // If resctrl is not mounted, this is not a gap of the run, but of the cause that needs it.
+        // If resctrl is not mounted, the run has no gap; a cause that needs these counters reports it.
         let names = row.machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
-            // Some processors count only occupancy. The file contains `Unavailable` if there is no value.
+            // Some processors count only the occupancy of the cache, and have no such file. If there is no value, the
+            // file contains `Unavailable`.
             let Some(bytes) = number(row.machine, "memory", &path)? else {
                 continue;
             };

@@ -12,12 +12,12 @@ use rustix::net::{AddressFamily, Protocol};
 
 use super::{LIMIT, Query, Toward};
 
-/// The kernel answers at once; this only prevents a fault from hanging the program.
+/// Longest wait for a reply. The kernel replies at once; the limit only prevents a fault from blocking the program.
 const DEADLINE: Duration = Duration::from_secs(1);
-/// Most requests for a dump that changed while it was read.
+/// Most requests for a dump if the kernel's tables change while it is read.
 const ATTEMPTS: u32 = 3;
 
-/// A request: a message without its sequence number.
+/// A netlink request: a message without its sequence number.
 pub(crate) struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,
@@ -36,12 +36,12 @@ impl Socket {
         Ok(Self { kernel: Kernel::open(protocol, Some(DEADLINE))?, sequence: 0 })
     }
 
-    /// Sends a query of the routing family and returns the whole reply.
+    /// Sends a query of the routing family and returns the raw reply.
     pub(crate) fn ask(&mut self, query: &Query) -> io::Result<Vec<u8>> {
         self.exchange(&request(query)?)
     }
 
-    /// Sends a request and returns the whole reply.
+    /// Sends a request and returns the raw reply. A dump that was interrupted by a change is requested again.
     pub(crate) fn exchange(&mut self, request: &Request) -> io::Result<Vec<u8>> {
         for _ in 0..ATTEMPTS {
             self.send(request)?;
@@ -53,8 +53,8 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// Sends the request for a dump and passes on each part of the reply. Entries that change during the dump may be
-    /// missing, or present twice.
+    /// Sends the request for a dump, and passes each part of the reply to `each`. Entries that change during the dump
+    /// may be missing, or may appear twice.
     pub(super) fn stream(
         &mut self,
         request: &Request,
@@ -74,7 +74,7 @@ impl Socket {
         self.kernel.send(&message(*kind, *flags, self.sequence, body))
     }
 
-    /// Receives the reply to the last request; `None` if a dump changed while it was read.
+    /// Receives the reply to the last request; `None` if the kernel's table changed while it was dumped.
     fn reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = Vec::new();
         let whole = self.each_part(|part| {
@@ -88,7 +88,8 @@ impl Socket {
         Ok(whole.then_some(reply))
     }
 
-    /// Receives the whole reply to the last request, part by part; returns whether nothing changed while it was read.
+    /// Receives the whole reply to the last request, and passes each part to `each`. Returns false if the kernel's
+    /// table changed during the dump.
     fn each_part(&mut self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<bool> {
         let mut whole = true;
         loop {
@@ -103,7 +104,7 @@ impl Socket {
     }
 }
 
-/// Makes the request for a query of the routing family.
+/// Makes the netlink request for a query of the routing family.
 fn request(query: &Query) -> io::Result<Request> {
     let (kind, flags, body) = match *query {
         Query::Link(index) => (18, REQUEST, link_request(index)),
@@ -117,17 +118,17 @@ fn request(query: &Query) -> io::Result<Request> {
     Ok(Request { kind, flags, body })
 }
 
-/// Encodes `struct ifinfomsg` with the index of a port.
+/// Encodes `struct ifinfomsg` for the port with this index.
 fn link_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat()
 }
 
-/// Encodes `struct tcmsg` with the index of a port.
+/// Encodes `struct tcmsg` for the port with this index.
 fn class_request(index: u32) -> Vec<u8> {
     [&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()
 }
 
-/// Makes a request of `struct rtmsg`, the destination and, if it is known, the source: RTA_DST and RTA_SRC.
+/// Encodes `struct rtmsg`, followed by the destination (RTA_DST) and, if it is known, by the source (RTA_SRC).
 fn route_request(toward: &Toward) -> Vec<u8> {
     let peer = octets(toward.peer);
     let own = toward.own.map(octets);

@@ -1,4 +1,4 @@
-//! Source `netstat`: packets that the kernel of this network namespace discarded, of all its sockets.
+//! Source `netstat`: packets that the kernel discarded in this network namespace, for all sockets together.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -16,11 +16,11 @@ const METRICS: &[Metric] = &[
     metric::NETSTAT_PRUNED,
     metric::NETSTAT_QUEUE_DROPS,
 ];
-/// Number of rows per reading: the kernel adds up hundreds of counters of each CPU. The step of the idle path, of three
-/// rows at least, has two readings: what others cause.
+/// Number of rows of the sampler per reading: for each reading, the kernel adds up hundreds of counters over all CPUs.
+/// The idle step has at least three rows, so it has two readings, which show what other programs cause.
 const EVERY: usize = 2;
 
-/// Reads the counters of `nstat` that causes need.
+/// Reads those counters of `nstat` that causes need.
 pub(super) struct Netstat;
 
 impl Source for Netstat {
@@ -38,7 +38,7 @@ impl Source for Netstat {
             read.map_err(|error| unreadable("netstat", path, &error, "mount -t proc proc /proc"))
         };
         let (snmp, netstat) = (file(SNMP)?, file(NETSTAT)?);
-        // A kernel without IPv6 has no such file.
+        // On a kernel without IPv6 this file does not exist.
         let six = row.machine.file(SNMP6).unwrap_or_default();
         let damaged = |group| snmp::count(&snmp, group, "InCsumErrors");
         let six = snmp::count6(&six, "Udp6InCsumErrors").unwrap_or(0);
@@ -77,7 +77,7 @@ mod tests {
         (0..=EVERY as u64).for_each(|at| sources.observe(at));
         let (tables, gaps) = of("netstat", sources.take());
         let column = |c: &linerate_record::Column| (c.name.to_string(), c.values.clone());
-        let told: Vec<_> = tables[0].columns.iter().map(column).collect();
+        let reported: Vec<_> = tables[0].columns.iter().map(column).collect();
         let want = [
             ("udp_in_csum_errors", [17, 37]),
             ("tcp_in_csum_errors", [3, 4]),
@@ -85,7 +85,7 @@ mod tests {
             ("prune_called", [5, 5]),
         ];
         let want = want.map(|(name, values)| (name.to_owned(), values.to_vec()));
-        assert_eq!((told, &tables[0].at), (want.to_vec(), &vec![0, EVERY as u64]));
+        assert_eq!((reported, &tables[0].at), (want.to_vec(), &vec![0, EVERY as u64]));
         let lacking = gaps.iter().map(|gap| (gap.what.as_str(), gap.hint.as_str()));
         assert_eq!(lacking.collect::<Vec<_>>(), [("netstat.rcvq_drop", "nstat -az")]);
     }

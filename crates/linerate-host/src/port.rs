@@ -1,7 +1,7 @@
-//! Source `port`: statistics of the port by which the path leaves.
+//! Source `port`: statistics of the port by which packets to the other end leave.
 //!
-//! They are read by netlink, never from /sys: inside a new network namespace, a /sys that was mounted earlier still
-//! shows the ports of the old namespace.
+//! They are read by netlink, never from /sys: in a new network namespace, a /sys that was mounted before still shows
+//! the ports of the old namespace.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -27,9 +27,9 @@ const METRICS: &[Metric] = &[
     metric::PORT_UP,
 ];
 
-/// Reads one port by its index.
+/// Reads the statistics of one port by its interface index.
 pub(super) struct PortCounters {
-    /// Index of the port, or why it is unknown.
+    /// Interface index of the port, or the gap with the reason why it is unknown.
     pub(super) port: Result<u32, Gap>,
 }
 
@@ -49,7 +49,7 @@ fn what(index: u32) -> String {
     format!("the link with index {index}")
 }
 
-/// Finds the link with `index` in a reply; the error says why there is none.
+/// Finds the link with `index` in a reply; the error is the reason why it is not found.
 pub(super) fn find(reply: &[u8], index: u32) -> Result<Link<'_>, String> {
     for link in link::parse(reply) {
         let link =

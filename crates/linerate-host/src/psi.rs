@@ -1,4 +1,4 @@
-//! Source `psi`: time in which tasks of the machine waited for a CPU.
+//! Source `psi`: time in which at least one task of the machine waited for a CPU.
 
 use std::io::ErrorKind;
 
@@ -18,8 +18,7 @@ pub(super) struct Psi;
 impl Source for Psi {
     fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let some = read(row.machine, PATH, pressure::some_us).map_err(|error| {
-            // If pressure stall information is disabled at boot, the file exists but cannot be read, or it does not
-            // exist.
+            // If pressure stall information is disabled at boot, the file cannot be read, or does not exist.
             let off = error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error());
             let hint = if off || error.kind() == ErrorKind::NotFound { "psi=1" } else { "" };
             unreadable("psi", PATH, &error, hint)

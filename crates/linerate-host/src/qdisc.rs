@@ -1,5 +1,5 @@
-//! Source `qdisc`: queueing disciplines of the port of the path, their classes, and their settings (table
-//! `shaper`).
+//! Source `qdisc`: statistics of the queueing disciplines of a port and of their classes, and their configured limits
+//! (table `shaper`).
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -30,18 +30,18 @@ const SHAPING: &[Metric] = &[
     metric::SHAPER_DELAY,
     metric::SHAPER_LIMIT,
 ];
-/// Size of the header that Ethernet puts before a packet, in bytes.
+/// Size of an Ethernet header in bytes.
 const HEADER: i32 = 14;
-/// Largest number of classes that are watched: more would fill the record.
+/// Most classes of a port that are watched: more would fill the record.
 const CLASSES_MAX: usize = 64;
 
-/// Reads the disciplines of one port by its index, with their classes if these may delay packets, and the
-/// settings of each.
+/// Reads the disciplines of one port, by its interface index, their classes if these may delay packets, and the
+/// configured limits of each.
 pub(super) struct Qdisc {
     port: Result<u32, Gap>,
-    /// Facts of the port that are read once.
+    /// Facts of the port, which are read only once; `None` before.
     known: Option<Known>,
-    /// Whether the discipline has too many classes.
+    /// Whether the port has too many classes to be watched.
     crowded: bool,
 }
 
@@ -52,7 +52,7 @@ struct Known {
 }
 
 impl Qdisc {
-    /// Makes a reader of the port with this index; a gap says why the index is unknown.
+    /// Makes a reader of the port with this interface index, or with the gap that explains why the index is unknown.
     pub(crate) fn new(port: Result<u32, Gap>) -> Self {
         Self { port, known: None, crowded: false }
     }
@@ -72,7 +72,7 @@ impl Qdisc {
         Ok(())
     }
 
-    /// Adds a row of a discipline or class and, if it has limits, a row of its limits.
+    /// Adds a row with the statistics of a discipline or class and, if limits are configured, a row with the limits.
     fn push(
         &self,
         row: &mut Row<'_>,
@@ -157,7 +157,7 @@ impl Source for Qdisc {
             }
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
-            // The readings of the disciplines are valid even if the classes cannot be read.
+            // A gap of the classes does not end the source: the readings of the disciplines are valid.
             if let Err(gap) = self.classes(row, index) {
                 row.gaps.push(gap);
             }
@@ -171,9 +171,9 @@ impl Source for Qdisc {
     }
 }
 
-/// Returns whether a discipline is a queue of `mq`, whose own statistics are the sum over its queues. A port with 64
-/// queues would fill the record with 64 tables without more information. Queues with their own limit are watched
-/// anyway.
+/// Returns whether a discipline is one of the queues of `mq` or `mqprio`, whose own statistics are the sum over these
+/// queues. A port with 64 queues would fill the record with 64 tables that add nothing. Queues with a limit of their
+/// own are recorded anyway.
 fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let major = |id: u32| id >> 16;
     let hangs_on =
@@ -191,7 +191,8 @@ mod tests {
 
     const ROOT: u32 = u32::MAX;
 
-    /// What the source makes of the disciplines that the kernel lists in each row.
+    /// Returns the tables of the source, by subject, and the number of gaps, for the disciplines that the kernel lists
+    /// in each row.
     fn watch(rows: &[&[Vec<u8>]]) -> (Vec<(String, Vec<u64>)>, usize) {
         let replies: Vec<Vec<u8>> = rows.iter().map(|row| row.concat()).collect();
         let replies: Vec<&[u8]> = replies.iter().map(Vec::as_slice).collect();
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(subjects(&htb), ["eth0 htb 1:", "eth0 pfifo 1:10", "eth0 fq 20:"]);
     }
 
-    /// The settings of the shapers that are listed, by subject, and the gaps.
+    /// Returns the configured limits by subject, and the number of gaps.
     fn shapers(disciplines: &[Vec<u8>], classes: Option<Vec<u8>>) -> (Vec<(String, i64)>, usize) {
         let (route, link) = (route(4), link(4, "eth0", &[]));
         let fake = Fake::default()

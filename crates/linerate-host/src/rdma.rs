@@ -13,41 +13,41 @@ use super::{Kept, Machine, gap, invalid, unreadable};
 
 const COUNT: &[Metric] = &[metric::RDMA_COUNT];
 const ACTIVE: &[Metric] = &[metric::RDMA_ACTIVE];
-/// Most counters that are kept. Any driver has fewer with a meaning.
-const MOST: usize = 64;
+/// Most counters of a port that are recorded. Every driver has fewer counters with a known meaning.
+const COUNTERS_MAX: usize = 64;
 
-/// Reads the counters of one port that have a meaning. Rows are further apart than the 10 ms for which the kernel keeps
-/// what a device told.
+/// Reads those counters of one port whose meaning is known. The sampler's rows are further apart than the 10 ms for
+/// which the kernel caches a device's counters.
 //= torvalds/linux, Documentation/ABI/stable/sysfs-class-infiniband: lifespan
 pub(super) struct RdmaPort {
-    /// Name of the port: `mlx5_0/1`.
+    /// Name of the port, such as `mlx5_0/1`.
     name: String,
     folder: String,
-    /// The folder of the device, which counts if its ports do not.
+    /// Folder of the device, which has the counters if its ports have none.
     device: String,
     state: Kept,
-    /// `None` until the first row.
+    /// The counters to read; `None` until the first row.
     files: Option<Vec<File>>,
 }
 
-/// A counter.
+/// A file with one counter.
 struct File {
     name: String,
     path: String,
     kept: Kept,
-    /// Whether it could not be read once.
+    /// Whether a reading has failed; then the gap was reported.
     failed: bool,
 }
 
 impl File {
     fn value(&mut self, machine: &dyn Machine) -> io::Result<u64> {
-        let text = machine.again(&self.path, &mut self.kept)?;
+        let text = machine.reread(&self.path, &mut self.kept)?;
         sysctl::number(text).map_err(invalid)
     }
 }
 
 impl RdmaPort {
-    /// Makes a reader of a port by the name of its device and its number.
+    /// Makes a reader of the port `port` of the device `device`.
     pub(crate) fn new(device: &str, port: u32) -> Self {
         let folder = format!("/sys/class/infiniband/{device}");
         Self {
@@ -59,8 +59,9 @@ impl RdmaPort {
         }
     }
 
-    /// Returns the counters that have a meaning and a value. Those of InfiniBand are the same for all devices, those of
-    /// hardware differ; a software device has only the latter. A counter that the device lacks says so in words.
+    /// Returns the counters that have a known meaning and a value. The InfiniBand counters are the same for all
+    /// devices; the hardware counters differ, and a software device has only these. If a device lacks a counter, its
+    /// file contains words instead of a number.
     fn files(&self, machine: &dyn Machine) -> Vec<File> {
         let list = |folder: &str| machine.list(folder).unwrap_or_default();
         let own = ["counters", "hw_counters"].map(|kind| format!("{}/{kind}", self.folder));
@@ -87,14 +88,14 @@ impl RdmaPort {
                 }
             }
         }
-        files.truncate(MOST);
+        files.truncate(COUNTERS_MAX);
         files
     }
 
-    /// Returns whether the port is active.
+    /// Returns whether the state of the port is active.
     fn is_active(&mut self, machine: &dyn Machine) -> Result<bool, Gap> {
         let path = format!("{}/state", self.folder);
-        let text = machine.again(&path, &mut self.state);
+        let text = machine.reread(&path, &mut self.state);
         let state = text.and_then(|text| infiniband::state(text).map_err(invalid));
         let state = state.map_err(|error| unreadable("rdma", &path, &error, "ibstat"))?;
         Ok(LinkState::of(state).is_some_and(LinkState::is_active))
@@ -120,7 +121,7 @@ impl Source for RdmaPort {
                     let subject = || format!("{} {}", self.name, file.name);
                     row.push(COUNT, number, subject, &[Some(value)]);
                 }
-                // The others are read all the same.
+                // The other counters are still read.
                 Err(error) if !file.failed => {
                     file.failed = true;
                     row.gaps.push(unreadable("rdma", &file.path, &error, "rdma statistic"));
@@ -138,8 +139,8 @@ mod tests {
 
     const PORT: &str = "/sys/class/infiniband/rxe0/ports/1";
 
-    /// Three rows, as subjects with their values.
-    fn told(fake: Fake) -> (Vec<(String, Vec<i64>)>, Vec<String>) {
+    /// Observes three rows; returns the values by subject, and the gaps.
+    fn result_of(fake: Fake) -> (Vec<(String, Vec<i64>)>, Vec<String>) {
         let mut sources = fake.sources();
         sources.watch_rdma([("rxe0".to_owned(), 1)]);
         (0..3).for_each(|at| sources.observe(at));
@@ -162,7 +163,7 @@ mod tests {
         let fake = active()
             .list(&format!("{PORT}/hw_counters"), &["ack_deferred", "lifespan", "rcvd_seq_err"])
             .file(&format!("{PORT}/hw_counters/rcvd_seq_err"), &["5\n", "5\n", "6\n", "9\n"]);
-        let (tables, gaps) = told(fake);
+        let (tables, gaps) = result_of(fake);
         let want = [rows("rxe0/1", &[1, 0, 1]), rows("rxe0/1 rcvd_seq_err", &[5, 6, 9])];
         assert_eq!((tables, gaps), (want.to_vec(), Vec::new()));
     }
@@ -179,7 +180,7 @@ mod tests {
             .list(device, &names);
         let both = count(both, &format!("{PORT}/counters/link_downed"));
         let both = count(both, &format!("{PORT}/hw_counters/out_of_sequence"));
-        let (tables, gaps) = told(both);
+        let (tables, gaps) = result_of(both);
         let want = [
             rows("rxe0/1", &[1, 0, 1]),
             rows("rxe0/1 link_downed", &[3, 3, 3]),
@@ -187,16 +188,16 @@ mod tests {
         ];
         assert_eq!((tables, gaps), (want.to_vec(), Vec::new()));
         let alone = active().list(device, &["rq_num_rnr"]);
-        let (tables, _) = told(count(alone, &format!("{device}/rq_num_rnr")));
+        let (tables, _) = result_of(count(alone, &format!("{device}/rq_num_rnr")));
         assert_eq!(tables[1], rows("rxe0/1 rq_num_rnr", &[3, 3, 3]));
     }
 
     #[test]
     fn a_port_that_counts_nothing_or_goes_away_is_a_gap() {
-        let (tables, gaps) = told(active());
+        let (tables, gaps) = result_of(active());
         assert_eq!(tables, [rows("rxe0/1", &[1, 0, 1])]);
         assert_eq!(gaps, ["the driver of rxe0/1 counts nothing of use"]);
-        let (tables, gaps) = told(Fake::default());
+        let (tables, gaps) = result_of(Fake::default());
         assert_eq!((tables.len(), gaps.len()), (0, 1), "{gaps:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! Rights of this process.
+//! Privileges of this process.
 
 use std::io;
 
-/// Drops, for this process and for good, the privileges that an executed program could gain from set-user-ID
-/// files and file capabilities. Must be called before threads are started.
+/// Prevents for good that programs executed by this process gain privileges from set-user-ID files or file
+/// capabilities. It must be called before threads are started.
 pub fn renounce() -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
@@ -13,7 +13,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Asks the kernel to send SIGTERM to this process when the process that started it has ended.
+/// Makes the kernel send SIGTERM to this process when its parent process ends.
 pub fn end_with_parent() -> io::Result<()> {
     let signal = rustix::process::Signal::TERM;
     Ok(rustix::process::set_parent_process_death_signal(Some(signal))?)

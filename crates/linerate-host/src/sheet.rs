@@ -4,8 +4,8 @@ use linerate_facts::Gap;
 use linerate_facts::metric::Metric;
 use linerate_record::{Column, Growing, Table};
 
-/// Rows of one source about one subject. The first row determines the columns. A table has no holes: it ends before
-/// the first row that lacks a column.
+/// Rows of one source about one subject. The first row determines the columns. Each row has a value in every column:
+/// the table ends before the first row that lacks a value.
 #[derive(Debug)]
 pub struct Sheet {
     source: &'static str,
@@ -20,8 +20,8 @@ impl Sheet {
         Self { source, subject, at: Growing::default(), columns: Vec::new(), ended: false }
     }
 
-    /// Appends a row, which must have the same metrics in the same order each time. The row that ends the table is
-    /// reported once, as a gap.
+    /// Appends a row, which must have the same metrics in the same order each time. If the row lacks a value, the table
+    /// ends before it, and a gap is returned once.
     pub fn push(
         &mut self,
         at: u64,
@@ -55,17 +55,17 @@ impl Sheet {
         self.end(&format!("no longer reports {metric}"))
     }
 
-    /// Ends the table. Returns the reason as a gap, unless it was reported before.
+    /// Ends the table. Returns a gap with the reason, unless the table had ended before.
     pub(crate) fn end(&mut self, why: &str) -> Option<Gap> {
-        let told = std::mem::replace(&mut self.ended, true);
-        (!told).then(|| Gap {
+        let was_ended = std::mem::replace(&mut self.ended, true);
+        (!was_ended).then(|| Gap {
             what: self.source.to_owned(),
             why: format!("{} {why}: its table ends early", self.subject),
             hint: String::new(),
         })
     }
 
-    /// Takes the rows so far as a table, if it has rows and columns; the sheet is empty afterwards.
+    /// Returns the rows so far as a table, or `None` if there are no rows or columns. The sheet is empty afterwards.
     pub fn take(&mut self) -> Option<Table> {
         let at = std::mem::take(&mut self.at).into_values();
         self.ended = false;
@@ -108,7 +108,7 @@ mod tests {
             }
             let table = sheet.take().unwrap();
             if hole == 0 {
-                // What the first row lacks is no column.
+                // A value that is missing in the first row makes no column.
                 assert_eq!(gaps, []);
                 assert_eq!(table.column(TCP_RTT), Some([0, 1, 2, 3].as_slice()));
                 assert_eq!(table.column(TCP_MIN_RTT), None);

@@ -1,4 +1,4 @@
-//! Tables under construction: one for each subject of a source.
+//! Tables that grow row by row: one for each set of metrics and subject of a source.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::Metric;
@@ -7,12 +7,12 @@ use linerate_record::Table;
 use super::gap;
 use crate::sheet::Sheet;
 
-/// What a source calls the subject of a table.
+/// Key by which a source finds the table of a subject.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// Numbers of the kernel: of a CPU, a port, a discipline.
+    /// Numbers that the kernel uses, such as of a CPU, a port or a discipline.
     Number([u32; 3]),
-    /// A name.
+    /// A name, such as that of a counter.
     Name(String),
 }
 
@@ -41,13 +41,13 @@ impl From<String> for Key {
 }
 
 /// The tables of one source, by their metrics and the key of their subject. The first row of a table determines its
-/// columns; a table whose subject or column is missing later ends there, with a gap.
+/// columns. If its subject or a column is missing later, the table ends there, with a gap.
 #[derive(Debug)]
 pub(super) struct Sheets {
-    /// Hint for a metric that a kernel does not report.
+    /// Hint of the gap for a metric that the kernel does not report.
     hint: &'static str,
     all: Vec<Keyed>,
-    /// Index at which the next row is expected: rows come in the same order each time.
+    /// Index of the table that is expected to get the next row: a source appends rows in the same order each time.
     next: usize,
 }
 
@@ -59,7 +59,7 @@ struct Keyed {
     fresh: bool,
 }
 
-/// What a table is of: its metrics, all of one source, and its subject.
+/// The metrics of a table, all of one source, and the key of its subject.
 pub(super) type Of = (&'static [Metric], Key);
 
 impl Keyed {
@@ -70,12 +70,12 @@ impl Keyed {
 }
 
 impl Sheets {
-    /// Makes an empty group of tables; `hint` is for metrics that a kernel does not report.
+    /// Makes an empty group of tables; `hint` is for metrics that the kernel does not report.
     pub(super) fn new(hint: &'static str) -> Self {
         Self { hint, all: Vec::new(), next: 0 }
     }
 
-    /// Appends a row of a table: a value for each metric, `None` if it could not be read.
+    /// Appends a row to the table `of`: a value for each metric, `None` if it could not be read.
     pub(super) fn push(
         &mut self,
         of: Of,
@@ -102,14 +102,14 @@ impl Sheets {
         self.next = place + 1;
         let keyed = &mut self.all[place];
         keyed.fresh = true;
-        // Counters stay far below 2^63; a capture with larger ones must not become negative.
+        // Counters stay far below 2^63, but a capture may contain larger values, which must not become negative.
         let value = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
         let row = keyed.metrics.iter().zip(values);
         let row = row.map(|(metric, v)| (*metric, v.map(value)));
         gaps.extend(keyed.sheet.push(at, row));
     }
 
-    /// Makes a gap for each metric without a value.
+    /// Adds a gap for each metric that has no value in the first row.
     fn tell_missing(&self, metrics: &[Metric], values: &[Option<u64>], gaps: &mut Vec<Gap>) {
         for (metric, _) in metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);
@@ -127,7 +127,7 @@ impl Sheets {
         }
     }
 
-    /// Takes the tables made since the last call; the next rows start new ones.
+    /// Takes the tables made since the last call; later rows start new tables.
     pub(super) fn take(&mut self) -> Vec<Table> {
         self.next = 0;
         let all = std::mem::take(&mut self.all);

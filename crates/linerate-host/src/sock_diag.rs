@@ -12,7 +12,7 @@ use super::netlink::{DUMP, REQUEST, Request};
 
 const TCP: u8 = 6;
 
-/// Attributes to request with the fixed part: INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
+/// Bit mask of the attributes to request besides the fixed part: INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
 const WANTED: u8 = 1 << (2 - 1) | 1 << (4 - 1) | 1 << (7 - 1);
 
 /// TCP states in which payload may flow or wait: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK and CLOSING.
@@ -24,15 +24,15 @@ const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 pub struct ConnectionId {
     /// Address of this end.
     pub local: SocketAddr,
-    /// The address of the other end.
+    /// Address of the other end.
     pub remote: SocketAddr,
-    /// Index of the port that the socket is bound to, or 0.
+    /// Interface index of the port that the socket is bound to, or 0.
     pub bound: u32,
-    /// Number of the socket.
+    /// Number by which the kernel identifies the socket.
     pub cookie: u64,
 }
 
-/// Makes the request for a query about connections.
+/// Makes the netlink request for a query about connections.
 pub(super) fn request(query: &Query) -> io::Result<Request> {
     let (flags, body) = match query {
         Query::ConnectionsV4 => (REQUEST | DUMP, body(AddressFamily::INET, &[0; 48])),
@@ -90,7 +90,7 @@ mod tests {
         ConnectionId { local: one.local, remote: one.remote, bound: one.bound, cookie: one.cookie }
     }
 
-    /// The connection, its bytes sent and received, and its unread bytes.
+    /// The connection's id, its bytes sent and received, and its unread bytes.
     type Reading = (ConnectionId, Option<(u64, u64)>, u32);
 
     fn reading(reply: &[u8], local: SocketAddr) -> Option<Reading> {
@@ -113,11 +113,12 @@ mod tests {
             found
         };
         let (sender, moved, _) = ask(query, client.local_addr().unwrap()).unwrap();
-        // The end that connects counts its SYN too.
+        // For the end that connects, the kernel counts the SYN as a byte.
         assert!((1000..=1001).contains(&moved.unwrap().0), "{moved:?}");
         let (receiver, moved, unread) = ask(query, server.local_addr().unwrap()).unwrap();
         assert_eq!((moved.unwrap().1, unread), (1000, 999));
-        // Each alone is the same; one that is gone, or another in its place, is not found.
+        // A query for one connection finds the same connection. It fails if the connection is gone, or if the cookie
+        // belongs to another one.
         let (same, ..) = ask(Query::Connection(receiver), receiver.local).unwrap();
         assert_eq!(same, receiver);
         let other = ConnectionId { cookie: sender.cookie ^ 1, ..sender };

@@ -8,27 +8,27 @@ use linerate_facts::parse::tcp_info;
 use linerate_sys::socket;
 use serde::{Deserialize, Serialize};
 
-/// A query about a socket.
+/// Kinds of queries about a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SocketAsk {
     TcpInfo,
     /// Memory of the socket (`SO_MEMINFO`).
     MemInfo,
-    /// `SIOCINQ`, as eight bytes.
+    /// Number of received bytes that are unread (`SIOCINQ`), as eight bytes.
     Unread,
     /// CPU that received the last packet (`SO_INCOMING_CPU`).
     IncomingCpu,
 }
 
-/// A query about the connection of one stream. A capture identifies it by set and stream, because descriptors differ
+/// A query about the socket of one stream. A capture identifies it by set and stream, because file descriptors differ
 /// between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SocketQuery {
-    /// Set of the connection.
+    /// Number of the stream's set.
     pub set: u32,
-    /// Stream of the set.
+    /// Number of the stream in the set.
     pub stream: u32,
-    /// Kind of the query.
+    /// What is queried.
     pub ask: SocketAsk,
 }
 
@@ -44,7 +44,7 @@ fn value(mut all: impl Iterator<Item = (Metric, Option<i64>)>, metric: Metric) -
     u64::try_from(value?).ok()
 }
 
-/// Writes the kernel's raw reply and returns its length.
+/// Queries the socket, writes the kernel's raw reply to `into` and returns its length.
 pub(super) fn ask(ask: SocketAsk, fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     match ask {
         SocketAsk::TcpInfo => socket::tcp_info(fd, into),

@@ -1,7 +1,7 @@
-//! Source `socket_memory`: the limits of the memory that TCP may use, how much is used, and how often more was refused.
+//! Source `socket_memory`: limits of the memory that TCP may use, how much is used, and how often a limit was exceeded.
 //!
-//! Version 1 of control groups limits the memory of TCP apart, version 2 all memory of a group together. A limit of a
-//! parent group also holds this process. The limit of the system is seen in the first network namespace only.
+//! Version 1 of control groups has a separate limit for the memory of TCP, version 2 a limit for all memory of a group.
+//! A limit of a parent group also applies to this process. Only the first network namespace shows the system's limit.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use super::{Machine, invalid, read, unreadable};
 const SOCKSTAT: &str = "/proc/net/sockstat";
 const PROTOCOLS: &str = "/proc/net/protocols";
 const SYSTEM: &str = "/proc/sys/net/ipv4/tcp_mem";
-/// The subject of the system's limit.
+/// Subject of the table of the system's limit.
 const SYSCTL: &str = "net.ipv4.tcp_mem";
 const METRICS: &[Metric] = &[
     metric::SOCKET_MEMORY_USED,
@@ -27,19 +27,19 @@ const METRICS: &[Metric] = &[
     metric::SOCKET_MEMORY_LIMIT,
     metric::SOCKET_MEMORY_EVER,
 ];
-/// Those of the system, whose limit may be absent.
+/// Metrics of the system's memory. The last one, its limit, may be missing.
 const OF_SYSTEM: &[Metric] = &[
     metric::SOCKET_MEMORY_USED,
     metric::SOCKET_MEMORY_REFUSED,
     metric::SOCKET_MEMORY_PRESSED,
     metric::SOCKET_MEMORY_LIMIT,
 ];
-/// Number of rows per reading of the system, whose counters the kernel adds up over all CPUs. What a group uses changes
-/// much from row to row.
+/// Number of rows of the sampler per reading of the system's counters, which the kernel adds up over all CPUs. Counters
+/// of control groups are read for each row, because the memory of a group changes fast.
 const EVERY: usize = 5;
 
-/// Files of a control group: its limit, its use, how often that exceeded the limit, with the name of the count, and the
-/// most that was ever in use, if there is such a file.
+/// Names of a control group's files: its limit, its use, the count of how often the use exceeded the limit, the name of
+/// that count within its file, and the highest use ever. Names are empty if there is none.
 type Files = [&'static str; 5];
 const V1: &[Files] = &[[
     "memory.kmem.tcp.limit_in_bytes",
@@ -53,14 +53,14 @@ const V2: &[Files] = &[
     ["memory.high", "memory.current", "memory.events", "high", ""],
 ];
 
-/// Reads the limits of the system, and those of our own control group and its parents.
+/// Reads the limits of the system, and those of this process's control group and its parents.
 #[derive(Default)]
 pub(super) struct SocketMemory {
-    /// The folders that have a limit, with its files, and the path of the limit; searched again after each take.
+    /// The limits of control groups to read; they are searched again after each `take`.
     limits: Option<Vec<Limit>>,
 }
 
-/// A limit of a control group.
+/// A limit of a control group: the group's folder, and the names of the limit's files.
 struct Limit {
     folder: String,
     files: &'static Files,
@@ -88,8 +88,8 @@ impl Source for SocketMemory {
     }
 }
 
-/// The memory of all TCP sockets of the machine, the times that the limit was exceeded from which on the kernel saves
-/// memory, whether it does so, and that limit, unless this network namespace does not show it.
+/// Returns the memory of all TCP sockets of the machine; how often it exceeded the threshold of memory pressure;
+/// whether the kernel is under memory pressure now; and that threshold, unless this network namespace does not show it.
 fn system(machine: &dyn Machine) -> Result<Vec<Option<u64>>, Gap> {
     let file = |path| {
         let read = machine.file(path);
@@ -110,7 +110,7 @@ fn system(machine: &dyn Machine) -> Result<Vec<Option<u64>>, Gap> {
     Ok(values)
 }
 
-/// The limits of our own control group and its parents.
+/// Returns the memory limits of this process's control group and its parents.
 fn limits(machine: &dyn Machine) -> Result<Vec<Limit>, Gap> {
     let file = |path| {
         let read = machine.file(path);
@@ -119,7 +119,7 @@ fn limits(machine: &dyn Machine) -> Result<Vec<Limit>, Gap> {
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
     let place = place_of(machine, "memory", &membership, &mounts)
         .map_err(|error| unreadable("socket_memory", MEMBERSHIP, &invalid(error), UNSEEN))?;
-    // A kernel without the controller limits no group.
+    // A kernel without the memory controller limits no group.
     let Some(place) = place else {
         return Ok(Vec::new());
     };
@@ -134,7 +134,7 @@ fn limits(machine: &dyn Machine) -> Result<Vec<Limit>, Gap> {
             match read(machine, &path, cgroup::limit) {
                 Ok(None) => {}
                 Ok(Some(_)) => found.push(Limit { folder: folder.clone(), files }),
-                // The root of a hierarchy has no limit, and kernels may be built without that of TCP.
+                // The root group has no limit, and kernels may be built without the limit of TCP memory.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(unreadable("socket_memory", &path, &error, "")),
             }
@@ -144,7 +144,7 @@ fn limits(machine: &dyn Machine) -> Result<Vec<Limit>, Gap> {
 }
 
 impl Limit {
-    /// The path of the limit as users see it, if it was read through another process.
+    /// Returns the path of the limit as users see it, even if it was read through the root of another process.
     fn subject(&self) -> String {
         let folder = self.folder.as_str();
         let below = folder.strip_prefix("/proc/");
@@ -189,7 +189,7 @@ mod tests {
     const MOUNTS: &str = "1 1 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n\
         1 1 0:2 / /cg/two rw - cgroup2 cgroup2 rw\n";
 
-    /// A machine whose network namespace does not show the limit of the system.
+    /// A machine whose network namespace does not show the system's limit.
     fn fake(membership: &str) -> Fake {
         Fake::default()
             .file("/proc/net/sockstat", &["sockets: used 9\nTCP: inuse 1 mem 19\nUDP: mem 7\n"])
@@ -199,12 +199,12 @@ mod tests {
             .file("/proc/self/cgroup", &[membership; 3])
             .file("/proc/self/mountinfo", &[MOUNTS; 3])
             .failing(super::SYSTEM, &[], Errno::NOENT)
-            // The root of version 2 has no limits.
+            // The root group of version 2 has no limits.
             .failing("/cg/two/memory.max", &[], Errno::NOENT)
             .failing("/cg/two/memory.high", &[], Errno::NOENT)
     }
 
-    fn told(tables: &[Table]) -> Vec<(&str, Vec<i64>)> {
+    fn result_of(tables: &[Table]) -> Vec<(&str, Vec<i64>)> {
         let first = |t: &Table| t.columns.iter().map(|c| c.values[0]).collect();
         tables.iter().map(|t| (t.subject.as_str(), first(t))).collect()
     }
@@ -225,7 +225,7 @@ mod tests {
             "/cg/memory/a/b/memory.kmem.tcp.limit_in_bytes",
             vec![1_000_000, 7, 1_048_576, 2_000_000],
         )];
-        assert_eq!((told(&tables[1..]), gaps), (want.to_vec(), vec![]));
+        assert_eq!((result_of(&tables[1..]), gaps), (want.to_vec(), vec![]));
     }
 
     #[test]
@@ -238,15 +238,15 @@ mod tests {
             .file(&file("memory.events"), &["low 0\nhigh 12\nmax 3\n"]);
         let (tables, gaps) = fake.watch("socket_memory", 1);
         let want = [("/cg/two/pod/memory.high", vec![4_000, 12, 4_096])];
-        assert_eq!((told(&tables[1..]), gaps), (want.to_vec(), vec![]));
+        assert_eq!((result_of(&tables[1..]), gaps), (want.to_vec(), vec![]));
     }
 
     #[test]
     fn the_pressure_is_seen_where_the_limit_is_not() {
         let (tables, gaps) = fake("0::/\n").watch("socket_memory", 1);
         let columns = tables[0].columns.iter();
-        let told: Vec<_> = columns.map(|c| (&*c.name, c.values[0])).collect();
-        assert_eq!(told[1..], [("refused", 2), ("pressed", 1)]);
+        let reported: Vec<_> = columns.map(|c| (&*c.name, c.values[0])).collect();
+        assert_eq!(reported[1..], [("refused", 2), ("pressed", 1)]);
         assert_eq!(gaps, []);
     }
 
@@ -254,7 +254,7 @@ mod tests {
     fn the_system_has_a_limit_in_the_first_network_namespace() {
         let fake = fake("0::/\n").file("/proc/sys/net/ipv4/tcp_mem", &["10\t20\t30\n"]);
         let (tables, gaps) = fake.watch("socket_memory", 1);
-        let [(subject, values)] = &told(&tables)[..] else { panic!("one limit: {tables:?}") };
+        let [(subject, values)] = &result_of(&tables)[..] else { panic!("one limit: {tables:?}") };
         assert_eq!(
             (*subject, &values[1..3], values[0] * 20),
             ("net.ipv4.tcp_mem", &[2, 1][..], values[3] * 19)

@@ -1,4 +1,4 @@
-//! Source `softnet`: packets that each CPU of the machine received.
+//! Source `softnet`: packets that each CPU of the machine received from ports.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
@@ -30,7 +30,7 @@ impl Source for Softnet {
     }
 }
 
-/// Returns the CPU of each row. If the kernel does not name it, the rows are the online CPUs.
+/// Returns the CPU of each row. If the kernel does not number the rows, they are those of the online CPUs, in order.
 fn numbers(machine: &dyn Machine, rows: &[Counted]) -> Result<Vec<u32>, Gap> {
     if let Some(named) = rows.iter().map(|row| row.cpu).collect() {
         return Ok(named);

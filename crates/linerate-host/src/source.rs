@@ -1,4 +1,4 @@
-//! What every source of readings can do.
+//! The interface of all sources of readings.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::Metric;
@@ -9,25 +9,26 @@ use super::sheets::{Key, Sheets};
 
 /// A source reads one part of the machine repeatedly.
 pub(super) trait Source: Send {
-    /// Number of rows per reading: some readings cost the machine much.
+    /// Returns the number of rows of the sampler per reading of this source: some readings are costly for the machine.
     fn every(&self) -> usize {
         1
     }
-    /// Hint for a metric that a kernel does not report.
+    /// Returns the hint for a metric that the kernel does not report.
     fn hint(&self) -> &'static str {
         ""
     }
-    /// Appends a row to each table of the source. A gap as the result ends the source until its tables are taken; a gap
-    /// of the row does not.
+    /// Appends a row to each table of the source. If it returns a gap, the source is not read again until its tables
+    /// are taken; a gap that is added to the row does not stop the source.
     fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap>;
-    /// The tables were taken: the next row begins new ones.
+    /// Is called when the tables were taken: the next row begins new tables.
     fn taken(&mut self) {}
 }
 
-/// A row of all tables of a source.
+/// A row of all tables of one source, while it is read.
 pub(super) struct Row<'a> {
     pub(super) machine: &'a dyn Machine,
-    /// Number of rows before it since the tables were taken, whether they were due or not.
+    /// Number of the sampler's rows before this one since the tables were taken, including those in which the source
+    /// was not read.
     pub(super) number: usize,
     /// Time of the row in nanoseconds.
     pub(super) at: u64,
@@ -36,7 +37,8 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Appends the values of `metrics` for the subject with this key: `None` for a value that could not be read.
+    /// Appends the values of `metrics` to the table of the subject with this key. `None` is a value that could not be
+    /// read.
     pub(super) fn push(
         &mut self,
         metrics: &'static [Metric],
@@ -57,7 +59,7 @@ impl Row<'_> {
 pub(super) struct Slot {
     source: Box<dyn Source>,
     sheets: Sheets,
-    /// Number of rows that were begun.
+    /// Number of the sampler's rows since the tables were taken.
     rows: usize,
     ended: bool,
 }
@@ -68,7 +70,7 @@ impl Slot {
         Self { source: Box::new(source), sheets, rows: 0, ended: false }
     }
 
-    /// Appends a row, if the source has one now.
+    /// Reads the source for a row of the sampler, if a reading is due.
     pub(super) fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) {
         let number = self.rows;
         self.rows += 1;
@@ -82,7 +84,7 @@ impl Slot {
         }
     }
 
-    /// Takes the tables made since the last call. A source that ended is read again afterwards.
+    /// Takes the tables made since the last call. A source that stopped with a gap is read again afterwards.
     pub(super) fn take(&mut self) -> Vec<Table> {
         self.ended = false;
         self.rows = 0;

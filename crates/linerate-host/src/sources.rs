@@ -1,4 +1,4 @@
-//! All sources of one end, read together.
+//! All sources of readings of one end.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::source::Slot;
 use super::thread::Thread;
 use super::{Machine, Subject, Toward};
 
-/// The sources that are sampled while a load runs.
+/// The sources of readings that are sampled while a load runs.
 pub struct Sources {
     machine: Arc<dyn Machine>,
     host: Vec<Slot>,
@@ -36,8 +36,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Makes the sources of a host that a load with this subject moves. Among its ports, only the port of the route to a
-    /// peer is sampled.
+    /// Makes the sources of a host for a load with this subject. Among the host's ports, only the port of the route to
+    /// a peer is sampled.
     pub fn new(machine: Arc<dyn Machine>, subject: impl Into<Subject>) -> Self {
         match subject.into() {
             Subject::Peer(toward) => Self::toward(machine, toward),
@@ -45,7 +45,7 @@ impl Sources {
         }
     }
 
-    /// Makes the sources of a host whose packets leave by the port of a route.
+    /// Makes the sources of a host that sends packets to a peer.
     fn toward(machine: Arc<dyn Machine>, toward: Toward) -> Self {
         let port = |what| {
             let route = route_toward(&*machine, toward);
@@ -67,7 +67,7 @@ impl Sources {
         sources
     }
 
-    /// Makes the sources of a host without a far end: no packet is sent.
+    /// Makes the sources of a host whose load needs no far end, so that no packet is sent.
     fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             host: vec![
@@ -80,60 +80,60 @@ impl Sources {
         }
     }
 
-    /// Makes the sources of threads and clocks only.
+    /// Makes an empty set of sources, to which threads and clocks can be added.
     pub fn none(machine: Arc<dyn Machine>) -> Self {
         Self { machine, host: Vec::new(), threads: Vec::new(), kept: Vec::new(), gaps: Vec::new() }
     }
 
-    /// Returns the machine that is read.
+    /// Returns the machine that the sources read.
     pub fn machine(&self) -> &dyn Machine {
         &*self.machine
     }
 
-    /// Watches a thread of this process by its kernel id, under `subject`.
+    /// Watches a thread of this process, by the kernel's thread id; `subject` names its tables.
     pub fn watch_thread(&mut self, subject: &str, tid: i32) {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
-    /// Watches the first thread of another process, under `subject`.
+    /// Watches the first thread of another process; `subject` names its tables.
     pub fn watch_process(&mut self, subject: &str, process: u32) {
         self.threads.push(Slot::new(Thread::of_process(subject, process)));
     }
 
-    /// Samples the clocks of these CPUs, after all other sources.
+    /// Watches the clocks of these CPUs. They are read after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock { cpus }));
     }
 
-    /// Watches the queueing disciplines of ports below the port of the route.
+    /// Watches the queueing disciplines of these ports, which are below the port of the route.
     pub fn watch_below(&mut self, ports: impl IntoIterator<Item = u32>) {
         for port in ports {
             self.host.push(Slot::new(Qdisc::new(Ok(port))));
         }
     }
 
-    /// Watches the counters of these ports' drivers, by index and name.
+    /// Watches the counters of the drivers of these ports, given by index and name.
     pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
         }
     }
 
-    /// Watches by which of these ports payload arrives.
+    /// Watches through which of these ports payload is received.
     pub fn watch_arrivals(&mut self, ports: Vec<u32>) {
         if !ports.is_empty() {
             self.host.push(Slot::new(Arrivals { ports }));
         }
     }
 
-    /// Watches these RDMA ports, by the name of the device and the number of the port.
+    /// Watches these RDMA ports, given by the name of the device and the number of the port.
     pub fn watch_rdma(&mut self, ports: impl IntoIterator<Item = (String, u32)>) {
         for (device, port) in ports {
             self.host.push(Slot::new(RdmaPort::new(&device, port)));
         }
     }
 
-    /// Watches how many packets the host fragments, as it must if a tunnel's packets do not fit.
+    /// Watches how many packets the host fragments, as it must if packets of a tunnel are too large.
     pub fn watch_fragments(&mut self) {
         self.host.push(Slot::new(Fragments));
     }
@@ -145,21 +145,21 @@ impl Sources {
         }
     }
 
-    /// Appends one row to each table. `at_ns` is the time of the row.
+    /// Reads all sources that are due, and appends a row to each of their tables. `at_ns` is the time of the row.
     pub fn observe(&mut self, at_ns: u64) {
         let mut gaps = Vec::new();
         for slot in self.threads.iter_mut().chain(&mut self.host) {
             slot.observe(&*self.machine, at_ns, &mut gaps);
         }
         for gap in gaps {
-            // A gap that several subjects share is reported once.
+            // A gap that several sources share is reported once.
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
             }
         }
     }
 
-    /// Takes the tables and gaps since the last call. Sources that could not be read are tried again afterwards.
+    /// Takes the tables and gaps since the last call. Sources that stopped with a gap are read again afterwards.
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {

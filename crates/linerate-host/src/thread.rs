@@ -1,4 +1,4 @@
-//! Source `thread`: CPU times of one of this program's threads.
+//! Source `thread`: CPU times of one thread, of this program or of another process.
 
 use std::io;
 
@@ -24,7 +24,7 @@ pub(super) struct Thread {
     subject: String,
     stat: File,
     schedstat: File,
-    /// Files that could be read for the last row; `None` before the first row.
+    /// Which files could be read for the last row; `None` before the first row.
     seen: Option<Seen>,
 }
 
@@ -45,22 +45,22 @@ impl File {
         machine: &dyn Machine,
         decode: fn(&[u8]) -> Result<T, Malformed>,
     ) -> io::Result<T> {
-        decode(machine.again(&self.path, &mut self.kept)?).map_err(invalid)
+        decode(machine.reread(&self.path, &mut self.kept)?).map_err(invalid)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Both `schedstat` and `stat` of a thread.
+    /// `schedstat` and `stat` of the thread.
     Both,
     /// Only `stat`: the kernel keeps no scheduler statistics.
     StatOnly,
-    /// The thread has ended, and so has its table.
+    /// None, because the thread has ended; its table ends too.
     Ended,
 }
 
 impl Thread {
-    /// Makes a reader of the thread with the kernel id `tid`, which must have run already.
+    /// Makes a reader of the thread with the kernel's id `tid`, which must have run already.
     pub(crate) fn new(subject: &str, tid: i32) -> Self {
         Self::at(subject, &format!("/proc/self/task/{tid}"))
     }
@@ -79,7 +79,7 @@ impl Thread {
         }
     }
 
-    /// Reads a row; `None` once the thread has ended.
+    /// Reads the values of a row; `None` once the thread has ended.
     fn values(
         &mut self,
         machine: &dyn Machine,
@@ -96,8 +96,8 @@ impl Thread {
                 None => return Ok(None),
                 counted => counted,
             },
-            // On kernels that do not count, the file is missing or all zero: a thread that is alive has been on a
-            // CPU.
+            // On kernels without scheduler statistics, `schedstat` is missing or all zero. All zero cannot be right,
+            // because a living thread has used a CPU.
             None => match alive(self.schedstat.read(machine, schedstat::parse))? {
                 None if alive(machine.file(&self.stat.path))?.is_none() => return Ok(None),
                 counted => counted.filter(|c| !c.is_blank()),
@@ -114,7 +114,7 @@ impl Thread {
     }
 }
 
-/// Turns the errors of a thread that has ended into `None`.
+/// Turns errors that mean that the thread has ended into `None`.
 fn alive<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
     match result {
@@ -138,7 +138,7 @@ impl Source for Thread {
         let values = values.map_err(|error| unreadable("thread", &self.stat.path, &error, PROC))?;
         match values {
             Some(values) => row.push(METRICS, (), || self.subject.clone(), &values),
-            // Before the first row, the cause may also be a missing /proc.
+            // For the first row, /proc may be missing instead of the thread.
             None if self.seen.is_none() => {
                 let why = format!("cannot read {}: {} is not there", self.stat.path, self.subject);
                 return Err(gap("thread", &why, PROC));

@@ -1,4 +1,4 @@
-//! Facts of other machines, from parts of their /proc and /sys.
+//! Tests that read facts of other machines from parts of their /proc and /sys.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn what_a_tree_holds_is_right_and_what_it_lacks_is_a_gap() {
         assert_eq!(facts.cpu_model, model, "{tree}");
         assert_eq!(facts.nodes, nodes, "{tree}");
         assert_eq!(facts.l2_cache, Some(Bytes(l2_kib << 10)), "{tree}");
-        // Neither the network nor the process of the machine that runs this test may show.
+        // No facts of the network or the process of the machine that runs this test may appear.
         assert_eq!(facts.port, None, "{tree}");
         assert_eq!((facts.name.as_str(), facts.boot_id.as_str()), ("", ""), "{tree}");
         assert!(facts.cpus.is_empty() && facts.ticks_per_sec == 0, "{tree}");
@@ -71,7 +71,7 @@ fn a_tree_without_ports_disks_and_interrupts_has_gaps_and_nothing_of_this_machin
     assert!(gaps.iter().all(|g| !g.hint.is_empty()));
 }
 
-/// A server of 2013 with four Ethernet ports, of which two are kept, and an InfiniBand card.
+/// A server of 2013 with four Ethernet ports, of which the tree contains two, and an InfiniBand card.
 const SERVER: &str = "40intel64-2g2n4c+pci";
 
 fn whats(gaps: &[Gap]) -> Vec<&str> {
@@ -81,7 +81,7 @@ fn whats(gaps: &[Gap]) -> Vec<&str> {
 #[test]
 fn the_ports_of_a_tree_are_those_of_its_own_sys() {
     let network = network(&tree(SERVER));
-    // The kernel cannot be asked; and the tree's loopback port is a link that leads nowhere.
+    // There is no kernel to query, and the link to the tree's loopback port has no target.
     let want = ["facts.network", "facts.nic"];
     assert_eq!(whats(&network.gaps), want);
     let [eth0, eth1, ib0] = &network.nics[..] else { panic!("{:?}", network.nics) };
@@ -117,7 +117,7 @@ fn the_infiniband_card_of_a_tree_is_healthy() {
 #[test]
 fn the_disk_of_a_tree_is_found_below_its_partition() {
     let storage = storage(&tree(SERVER));
-    // A memory disk is a link that leads nowhere; neither mounts nor SCSI hosts were kept.
+    // The link to a memory disk has no target. The tree contains neither mounts nor SCSI hosts.
     let want = ["facts.block.size", "facts.filesystems", "facts.block.transport"];
     assert_eq!(whats(&storage.gaps), want);
     let leaves = storage.leaves("sda1");

@@ -1,8 +1,8 @@
-//! The time and the memory to read a long JSON document of iperf3: by default 100 MB of 64 streams.
+//! Measures time and memory to read a long JSON document of iperf3: by default 100 MB with 64 streams.
 //!
 //! `cargo run --release -p linerate-import --example iperf3_size [MEGABYTES STREAMS FOLDER]`
 //!
-//! With a folder the documents are written there and kept, so that another program can read them as well.
+//! With a folder the documents are written there and kept, so that another program can also read them.
 
 #![expect(clippy::disallowed_methods, reason = "documents and counters of the kernel are files")]
 
@@ -43,14 +43,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this thread: unlike the clock's, it is not longer on a busy machine.
+/// CPU time of this thread in seconds: unlike elapsed time, it is not longer on a busy machine.
 fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = times.split_whitespace().next().ok_or("no CPU time")?;
     Ok(nanos.parse::<f64>()? / 1e9)
 }
 
-/// Largest resident memory of this process, in kB.
+/// Largest resident memory of this process so far, in kB.
 fn most_memory() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -58,7 +58,7 @@ fn most_memory() -> Result<f64, Box<dyn Error>> {
     Ok(kilobytes.ok_or("no VmHWM")?.parse()?)
 }
 
-/// A document as iperf3 writes it: with a tab for each level.
+/// A document with the layout of iperf3: indented by one tab for each level.
 fn document(start: &str, megabytes: usize, streams: usize) -> String {
     let mut text = format!("{{\n\t\"start\":\t{{{start}}},\n\t\"intervals\":\t[");
     let mut number = 0;
@@ -74,7 +74,7 @@ fn document(start: &str, megabytes: usize, streams: usize) -> String {
     text
 }
 
-/// The same as an event in each line.
+/// The same measurement as [`document`], in the layout of `--json-stream`: one event per line.
 fn events(start: &str, megabytes: usize, streams: usize) -> String {
     let mut text = format!("{{\"event\":\"start\",\"data\":{{{start}}}}}\n");
     let mut number = 0;

@@ -1,57 +1,57 @@
-//! One format: how it is recognised, how it is read, and what is documented about it.
+//! A format of outputs: how it is recognised, how it is read, and what is documented about it.
 
 pub(crate) use crate::reading::{Found, Section, Start};
 
-/// What an output has.
+/// The kind of content of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Measured results.
+    /// Results that the program measured.
     Results,
     /// Facts of a host.
     Facts,
 }
 
-/// How far an output goes where a line of it could begin another one of the same format.
+/// Where an output ends if one of its lines could also begin another output of the same format.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
-    /// Up to that line.
+    /// It ends before that line.
     One,
-    /// Beyond it: the parts of a host that facts describe one after the other, such as devices, begin alike.
+    /// It continues: an output has the facts of several parts of a host, such as devices, and these begin alike.
     Parts,
-    /// Beyond it, if this says so of the text of the output so far and of the rest from that line on.
+    /// It continues if this function returns true for the text of the output so far, and the text from that line on.
     GoesOn(fn(&str, &str) -> bool),
-    /// The reader finds the end, and the start of the next one, by itself.
+    /// The reader of the format finds the end of the output, and the start of the next one, by itself.
     Own,
 }
 
-/// One row of the table of formats.
+/// One entry in the table of formats.
 pub struct Format {
-    /// Stable id: `iperf3-json`.
+    /// Id that never changes, such as `iperf3-json`.
     pub id: &'static str,
-    /// The program and the form of its output: `iperf3, JSON`.
+    /// The program and the format of its output: `iperf3, JSON`.
     pub label: &'static str,
-    /// What the output has.
+    /// The kind of content of the output.
     pub holds: Holds,
-    /// Versions of the program that write this form.
+    /// Versions of the program that write this format.
     pub versions: &'static str,
-    /// How the reader was checked: with the program's own output (`run here`, and the versions), or with output that
-    /// others published.
+    /// How the reader was tested: with the program's own output (`run here`, and the versions), or with output that
+    /// other people published.
     pub evidence: &'static str,
-    /// What cannot be known from such an output. One sentence.
+    /// What such an output cannot show, in one sentence.
     pub unknown: &'static str,
-    /// Whether an output of this format begins here. Looks at a bounded number of lines.
+    /// Whether an output of this format begins here. The function looks at a bounded number of lines.
     pub(crate) starts: fn(Start<'_>) -> bool,
-    /// Reads one output. One that has neither results nor facts, but notes, could not be read, and its first note
-    /// says why; unlike behind an error, the reader goes on where it ends.
+    /// Reads one output. If it returns neither results nor facts but notes, the output could not be read, and the
+    /// first note says why; the next output begins where it ends. After an error that end is unknown.
     pub(crate) read: fn(&Section<'_>) -> Result<Found, String>,
-    /// How far it goes.
+    /// Where the output ends if one of its lines could begin another one.
     pub(crate) extent: Extent,
-    /// Ends of its first line, if that is words alone and may stand before other lines of words.
+    /// Ends of its first line, if the line is only words and may precede other lines of words.
     pub(crate) first_words: &'static [&'static str],
 }
 
 impl Format {
-    /// What rows of results do not say themselves.
+    /// Defaults for the entries of formats with results.
     pub(crate) const RESULTS: Self = Self {
         id: "",
         label: "",
@@ -65,7 +65,7 @@ impl Format {
         first_words: &[],
     };
 
-    /// The same of rows of facts.
+    /// Defaults for the entries of formats with facts.
     pub(crate) const FACTS: Self =
         Self { holds: Holds::Facts, extent: Extent::Parts, ..Self::RESULTS };
 }

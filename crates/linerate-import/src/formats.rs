@@ -1,4 +1,4 @@
-//! The table of formats.
+//! The table of all formats.
 
 use crate::columns::COLUMNS;
 use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, nfsiostat, progress};
@@ -20,7 +20,7 @@ use crate::ucx_perftest::UCX_PERFTEST;
 use crate::wall_clock::WALL_CLOCK;
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
-/// Every format. The first that recognises a text reads it.
+/// Every format. The first one that recognises a text reads it.
 pub static FORMATS: &[&Format] = &[
     &iperf3::json::FORMAT,
     &iperf3::text::FORMAT,
@@ -93,6 +93,6 @@ pub static FORMATS: &[&Format] = &[
     &facts::NVME,
     &facts::LSBLK,
     &facts::LSUSB,
-    // Any table with a head: after all that have a name.
+    // Any table with a heading: it is tried after all formats of known programs.
     &COLUMNS,
 ];

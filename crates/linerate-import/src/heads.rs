@@ -1,17 +1,17 @@
-//! Parts of outputs, as `grep` and `cat` leave them. The command says what they are; in its place stands the first line
-//! that the whole output has.
+//! Completes parts of outputs, as `grep` and `cat` leave them. The command shows what a part is; its line is replaced
+//! by the first line that the whole output would have.
 
 use crate::reading::{command, program};
 use std::borrow::Cow;
 
-/// Longest part, in lines.
+/// Longest part in lines.
 const MOST_LINES: usize = 200;
-/// Most parts that get a first line.
+/// Largest number of parts that get a first line.
 const MOST_HEADS: usize = 1_000;
-/// Name of a device of which the command names none.
+/// Name of a device if the command names none.
 const NAMELESS: &str = "HCA";
 
-/// Options of ethtool, and the first lines of their outputs.
+/// Options of ethtool, with the first line of the output of each.
 const ETHTOOL: &[(&[&str], &str)] = &[
     (&["-k", "--show-features", "--show-offload"], "Features for "),
     (&["-g", "--show-ring"], "Ring parameters for "),
@@ -21,7 +21,7 @@ const ETHTOOL: &[(&[&str], &str)] = &[
     (&["-S", "--statistics"], "NIC statistics: "),
 ];
 
-/// The text with a first line for each part that has none. It has as many lines.
+/// The text, in which each part that lacks its first line has one. The number of lines does not change.
 pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
     const PROGRAMS: [&str; 6] =
         ["ethtool ", "ibstat", "perfquery ", "lscpu", "cat /", "sysctl -n "];
@@ -60,7 +60,7 @@ pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_,
     if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
-/// The command in a line: behind a prompt, or the line itself.
+/// The command in a line: after a prompt, or the whole line.
 fn typed(line: &str) -> Option<&str> {
     let line = line.trim();
     let bare = |line: &&str| {
@@ -70,9 +70,10 @@ fn typed(line: &str) -> Option<&str> {
     command(line).or(Some(line).filter(bare))
 }
 
-/// The first line for the part behind a command; for a single value, with the line in its place.
+/// The first line for the part after a command. For a single value, also the line that replaces the value.
 fn head(command: &str, rest: &str) -> Option<(String, Option<String>)> {
-    // `sleep 600; perfquery 318 1 | grep Err`. What a command behind the filter prints is of something else.
+    // The command may be `sleep 600; perfquery 318 1 | grep Err`. A further command after the filter prints something
+    // else.
     let (all, filter) = command.split_once('|').unwrap_or((command, ""));
     if filter.contains([';', '&']) {
         return None;
@@ -95,7 +96,7 @@ fn part(command: &str, rest: &str) -> Option<String> {
         let lines = rest.lines().take(MOST_LINES);
         lines.take_while(|line| !line.trim().is_empty() && typed(line).is_none())
     };
-    // A line of words is no part of an output.
+    // A line of prose is not a part of an output.
     lines().next().filter(|line| line.contains(':'))?;
     let mut words = command.split_whitespace().skip(1);
     match program(command)? {
@@ -123,7 +124,7 @@ fn part(command: &str, rest: &str) -> Option<String> {
     }
 }
 
-/// Whether lines are of one device: no key stands twice.
+/// Whether lines are about one device: no key occurs twice.
 fn is_one<'a>(lines: impl Iterator<Item = &'a str>, keys: &[&str]) -> bool {
     let mut seen = vec![false; keys.len()];
     for line in lines {
@@ -137,7 +138,7 @@ fn is_one<'a>(lines: impl Iterator<Item = &'a str>, keys: &[&str]) -> bool {
     true
 }
 
-/// What a file of the kernel holds, as a program prints it.
+/// Lines for the value of a file of the kernel, as the program that reads this value would print it.
 fn value(path: &str, value: &str) -> Option<(String, Option<String>)> {
     if let Some(name) = path.strip_prefix("/proc/sys/net/") {
         return setting(&format!("net.{}", name.replace('/', ".")), value);

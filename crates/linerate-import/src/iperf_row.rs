@@ -1,12 +1,12 @@
-//! The rows that iperf2 and iperf3 print, which have one form.
+//! Reads the rows of iperf 2 and iperf3, which have the same layout.
 //!
-//! `[  5]   0.00-1.00   sec   108 MBytes   905 Mbits/sec`. Bits have decimal multiples. Bytes have binary ones,
-//! also in rates, whatever they are called.
+//! A row is `[  5]   0.00-1.00   sec   108 MBytes   905 Mbits/sec`. Multiples of bits are decimal. Multiples of bytes
+//! are binary, also in rates, whatever their name.
 //= iperf3: units.c, unit_snprintf; iperf2: stdio.c, byte_snprintf
 
 use crate::reading::{Notes, is_digits, lookup, named};
 
-/// Units of bytes and their sizes.
+/// Units of sizes, in bytes.
 const BYTES: &[(&str, f64)] = &[
     ("Bytes Byte", 1.0),
     ("KBytes KByte", 1024.0),
@@ -15,7 +15,7 @@ const BYTES: &[(&str, f64)] = &[
     ("TBytes", 1_099_511_627_776.0),
 ];
 
-/// Units of rates and their bits per second.
+/// Units of rates, in bits per second.
 const RATES: &[(&str, f64)] = &[
     ("bits/sec", 1.0),
     ("Kbits/sec", 1e3),
@@ -29,19 +29,21 @@ const RATES: &[(&str, f64)] = &[
     ("TBytes/sec", 8.0 * 1_099_511_627_776.0),
 ];
 
-/// What a note says of a row that contradicts itself.
+/// The note for a row that contradicts itself.
 pub(crate) const CONTRADICTS: &str =
     "the rate of a row does not fit its bytes and seconds: one of them is wrong";
 
-/// Rates from here on are none: iperf 2.0.5 prints such where a count has gone below zero.
+/// Lowest rate that is taken for an error, in bits per second: iperf 2.0.5 prints such rates if a count fell below
+/// zero.
 //= https://github.com/esnet/iperf/issues/843
 const MOST_RATE: f64 = 1e15;
 
-/// Lines that are not understood, until a later line shows that they belong to the output.
+/// Notes about lines that were not understood. They are kept only if a later line shows that these lines belong to
+/// the output.
 #[derive(Default)]
 pub(crate) struct Strange(pub(crate) Notes);
 
-/// Most of them in a row that have notes.
+/// Largest number of lines in a row that get a note.
 const MOST_STRANGE: usize = 20;
 
 impl Strange {
@@ -52,7 +54,8 @@ impl Strange {
         }
     }
 
-    /// Moves those up to the last broken row, which belong to the output also as its last lines; whether there are any.
+    /// Keeps the notes up to the last damaged row, as these lines belong to the output even if they are its last
+    /// ones. Returns whether there are any.
     pub(crate) fn end(mut self, notes: &mut Notes) -> bool {
         let last = self.0.0.iter().rposition(|note| note.what.contains("`["));
         self.0.0.truncate(last.map_or(0, |last| last + 1));
@@ -61,34 +64,34 @@ impl Strange {
     }
 }
 
-/// A row.
+/// The parts of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row<'a> {
     /// Number of the socket, or `SUM`.
     pub(crate) id: &'a str,
-    /// `TX-C` and the like; empty if there is none.
+    /// Role of the end, such as `TX-C`; empty if the row has none.
     pub(crate) role: &'a str,
-    /// Start and end in seconds.
+    /// Start of the interval in seconds.
     pub(crate) from: f64,
-    /// See `from`.
+    /// End of the interval in seconds.
     pub(crate) to: f64,
-    /// Digits behind the point of the start.
+    /// Number of digits after the point in the start.
     pub(crate) digits: usize,
-    /// Whether the times take at least 14 characters, as iperf3 pads them, or all padding is gone: `[ 5] 0.00-1.00`.
+    /// Whether the times use at least 14 characters, as iperf3 pads them, or have lost all padding: `[ 5] 0.00-1.00`.
     pub(crate) wide: bool,
     pub(crate) bytes: f64,
-    /// Bits per second.
+    /// Rate in bits per second.
     pub(crate) rate: f64,
-    /// Whether its rate counts binary multiples of bytes.
+    /// Whether the rate is printed in binary multiples of bytes.
     pub(crate) binary: bool,
-    /// Whether its numbers have a decimal comma.
+    /// Whether the numbers have a decimal comma.
     pub(crate) comma: bool,
-    /// What stands behind the rate.
+    /// The text after the rate.
     pub(crate) rest: &'a str,
 }
 
 impl Row<'_> {
-    /// Whether it is the sum of all streams.
+    /// Whether the row is the sum of all streams.
     pub(crate) fn is_sum(&self) -> bool {
         self.id.starts_with("SUM")
     }
@@ -97,8 +100,8 @@ impl Row<'_> {
         self.to - self.from
     }
 
-    /// Whether its bytes and seconds make another rate than the printed one. Three digits are off by up to 0.5 %
-    /// each, and the seconds by what their last digit leaves.
+    /// Whether bytes over seconds differ from the printed rate. Figures of three digits are off by up to 0.5 % each,
+    /// and the seconds by their last digit.
     pub(crate) fn contradicts(&self) -> bool {
         let seconds = self.seconds();
         if seconds <= 0.0 || self.bytes <= 0.0 {
@@ -110,13 +113,13 @@ impl Row<'_> {
     }
 }
 
-/// The text in brackets at the start of a line, and what stands behind it.
+/// Splits a line that begins with brackets into the text in them, and the text after them.
 pub(crate) fn bracket(line: &str) -> Option<(&str, &str)> {
     let (inside, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     (inside.len() <= 12).then_some((inside.trim(), rest))
 }
 
-/// Reads a row; `None` if the line is none.
+/// Reads a row; `None` if the line is not a row.
 pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     let (id, rest) = bracket(line)?;
     let squeezed = id.len() == 1 && line.trim_start().find(']') == Some(3);
@@ -152,14 +155,14 @@ pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     })
 }
 
-/// The next word and what stands behind it.
+/// Splits off the next word.
 pub(crate) fn word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Rates of the intervals without a shorter one at the end, and the length of one.
+/// Rates of intervals of equal length, in which a shorter last one is left out, and the length of an interval.
 pub(crate) fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
     let mut rows = intervals;
     if let [first, .., last] = rows
@@ -175,13 +178,13 @@ pub(crate) fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
     (rows.iter().map(|row| row.rate).collect(), Some(tick))
 }
 
-/// Bytes of a quantity such as `1.31 MBytes`.
+/// Number of bytes in a quantity such as `1.31 MBytes`.
 pub(crate) fn bytes(number_text: &str, unit: &str) -> Option<f64> {
     Some(number(number_text)?.0 * named(BYTES, unit)?)
 }
 
-/// A number that is not negative, and whether it has a decimal comma. iperf prints at most two digits behind the
-/// point where numbers are below 10 and no separators of thousands, so a comma before three digits is refused.
+/// Reads a number that is not negative; also returns whether it has a decimal comma. iperf prints at most two digits
+/// after the point (four below 10) and no thousands separators, so a comma before three digits is refused.
 pub(crate) fn number(text: &str) -> Option<(f64, bool)> {
     let parsed = |text: &str| {
         let value: f64 = text.parse().ok()?;
@@ -221,7 +224,7 @@ mod tests {
             let line = format!("[  4]  0.0-10.0 sec  1.09 GBytes  {rate} Mbits/sec");
             row(&line).unwrap().contradicts()
         };
-        // 1.09 x 2^30 x 8 / 10 s are 936 Mb/s; 2 % and a fifth of a second in ten are allowed.
+        // 1.09 x 2^30 x 8 bits over 10 s are 936 Mb/s; 2 % and a fifth of a second in ten are allowed.
         assert!(!of("936") && !of("970") && of("980"));
         assert!(!of("900") && of("890") && of("39"));
     }

@@ -1,14 +1,15 @@
-//! Hosts at which a launcher of parallel programs (`mpirun`, `mpiexec`, `srun`) started processes, by its command.
+//! Finds in a command the hosts at which a launcher of parallel programs (`mpirun`, `mpiexec`, `srun`) starts
+//! processes.
 
 use crate::reading::{option, program};
 
-/// Launchers, by the start of their names.
+/// Starts of the names of launchers.
 const LAUNCHERS: &[&str] = &["mpirun", "mpiexec", "orterun", "prun"];
-/// Options with a list of hosts: of Open MPI, MPICH and Intel MPI.
+/// Options of Open MPI, MPICH and Intel MPI that are followed by a list of hosts.
 const HOSTS: &[&str] = &["--host", "-host", "-H", "-hosts", "--hosts"];
-/// Options with the number of processes.
+/// Options that are followed by the number of processes.
 const PROCESSES: &[&str] = &["-np", "-n", "--np", "-c"];
-/// Parts of options that put processes at hosts in turn, or so many at each.
+/// Starts of options that spread the processes over the hosts in turn, or with a fixed number at each.
 const SPREAD: &[&str] = &[
     "--map-by",
     "-map-by",
@@ -24,15 +25,15 @@ const SPREAD: &[&str] = &[
     "-pernode",
     "--pernode",
 ];
-/// Names of a host for itself.
+/// Names that a host uses for itself.
 const ITSELF: &[&str] = &["localhost", "127.0.0.1", "::1", "ip6-localhost"];
 
-/// Most hosts that are kept.
+/// Largest number of hosts that are kept.
 const MOST: usize = 64;
-/// Longest name of a host.
+/// Longest name of a host, in bytes.
 const MOST_NAME: usize = 255;
 
-/// The hosts of the processes, each once; empty if the command does not tell them.
+/// The hosts of the processes, each once; empty if the command does not show them.
 pub(crate) fn hosts(command: &str) -> Vec<String> {
     let is_launcher = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word);
@@ -48,7 +49,7 @@ pub(crate) fn hosts(command: &str) -> Vec<String> {
     let processes = option(command, PROCESSES).and_then(|n| n.parse::<u32>().ok());
     let is_spread =
         command.split_whitespace().any(|word| SPREAD.iter().any(|known| word.starts_with(known)));
-    // Without a word on how to spread them, processes fill the slots of the first host first.
+    // If no option spreads the processes, they fill the slots of the first host first.
     let filled = match (each.first(), processes) {
         (Some((_, slots)), Some(processes)) if !is_spread && *slots >= processes => 1,
         _ => each.len(),
@@ -62,7 +63,7 @@ pub(crate) fn hosts(command: &str) -> Vec<String> {
     names
 }
 
-/// The words of a command but the list of hosts, up to a pipe.
+/// The words of a command up to a pipe, without the list of hosts.
 pub(crate) fn without_hosts(command: &str) -> String {
     let mut words =
         command.split_whitespace().take_while(|word| !word.starts_with(['|', '>', ';', '&']));
@@ -80,12 +81,12 @@ pub(crate) fn without_hosts(command: &str) -> String {
     kept.join(" ")
 }
 
-/// `--host=a,b`.
+/// Whether an option has its value in the same word: `--host=a,b`.
 fn is_joined(word: &str, name: &str) -> bool {
     name.starts_with("--") && word.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
 }
 
-/// `node07:2`: the name of a host, and its slots.
+/// Reads the name of a host and its number of slots: `node07:2`.
 fn slots(text: &str) -> Option<(&str, u32)> {
     let (name, slots) = text.rsplit_once(':').unwrap_or((text, "1"));
     let (name, slots) = match slots.parse() {
@@ -100,7 +101,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= MOST_NAME && text.chars().all(is_part)
 }
 
-/// The only host of a test between a client and a server, if the client names itself: `ib_write_bw localhost`.
+/// The only host of a test between a client and a server, if the client connects to itself: `ib_write_bw localhost`.
 pub(crate) fn itself(command: &str) -> Vec<String> {
     let last = command.split_whitespace().last().unwrap_or("");
     let is_itself = ITSELF.contains(&last);
@@ -110,14 +111,15 @@ pub(crate) fn itself(command: &str) -> Vec<String> {
 /// Longest command that is kept, in bytes.
 const MOST_COMMAND: usize = 256;
 
-/// A command from its program on, behind what binds it; runs with one command differ in the place alone.
+/// A command from its program on, without the words before it that bind it to CPUs or nodes. Runs with the same
+/// command differ only in where they ran.
 pub(crate) fn behind(command: &str) -> String {
     let at = program(command).and_then(|name| command.find(name));
     let own = at.and_then(|at| command.get(at..)).unwrap_or_default();
     own.chars().take(MOST_COMMAND).filter(|c| !c.is_control()).collect()
 }
 
-/// The first CPU, and the node, that `taskset` and `numactl` before a program bind it to.
+/// The first CPU and the NUMA node to which `taskset` and `numactl` before a program bind it.
 pub(crate) fn bound(command: &str) -> (Option<u32>, Option<u32>) {
     let first = |list: &str| list.split([',', '-']).next()?.parse::<u32>().ok();
     let has = |program: &str| {

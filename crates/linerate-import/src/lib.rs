@@ -1,11 +1,12 @@
 //! Results and facts that other programs print.
 //!
-//! [`read`] finds the outputs of known programs in a text, by content, and reads each into the types of
-//! `linerate_record`: results become `Outcome`s, facts of a host an `Inventory`. A text may have the outputs
-//! of several programs, one after the other, with other lines between them; lines that no format understands
-//! become notes. One format is one row of [`FORMATS`] and one file or folder.
+//! [`read`] finds the outputs of known programs in a text by their content, and reads each into the types of
+//! `linerate_record`: results become `Outcome`s, facts of a host become an `Inventory`. A text may have the outputs
+//! of several programs in turn, with other lines between them; lines that no format understands become notes. Each
+//! format is one entry of [`FORMATS`], and one file or folder.
 //!
-//! Every byte is hostile: reading is pure and bounded. A value that a program could not know is left out.
+//! All input is hostile: reading has no side effects, and its memory and time are bounded. A value that a program
+//! could not know is left out.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

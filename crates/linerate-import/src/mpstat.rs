@@ -1,4 +1,4 @@
-//! `mpstat -P ALL`: how busy each CPU of a host was, and with what.
+//! `mpstat -P ALL`: how busy each CPU of a host was, and with which kind of work.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use linerate_record::reported::{CpuTime, Measured};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, run};
 
-/// mpstat.
+/// The format of mpstat.
 pub(crate) static MPSTAT: Format = Format {
     id: "mpstat",
     label: "mpstat -P ALL",
@@ -20,9 +20,9 @@ pub(crate) static MPSTAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Most columns.
+/// Largest number of columns.
 const MOST_COLUMNS: usize = 32;
-/// CPUs that are kept: those with lower numbers.
+/// Number of CPUs that are kept: those with the lowest numbers.
 const MOST: u32 = 1_024;
 
 fn starts(text: &str) -> bool {
@@ -32,7 +32,7 @@ fn starts(text: &str) -> bool {
     is_head(first) || is_banner && lines.next().is_some_and(is_head)
 }
 
-/// `23:38:51     CPU    %usr   %nice    %sys ...`; mail may have broken it.
+/// Whether a line is a heading: `23:38:51     CPU    %usr   %nice    %sys ...`. A mail program may have wrapped it.
 fn is_head(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.by_ref().take(3).any(|word| word == "CPU")
@@ -47,7 +47,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a line; `false` if it is no part of the table.
+    /// Reads a line; `false` if it is not part of the table.
     fn line(&mut self, line: &'a str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
         if is_head(line) {
@@ -68,7 +68,7 @@ impl<'a> Reading<'a> {
         true
     }
 
-    /// Whether words are a row, or the rest of one: a time, a CPU and shares.
+    /// Whether words are a row, or the rest of a wrapped one: a time, a CPU and shares.
     fn is_row(&self, words: &[&str]) -> bool {
         let is_share = |word: &&str| word.replace(',', ".").parse::<f64>().is_ok();
         let is_time = |word: &str| word == "Average:" || word.split(':').count() == 3;
@@ -94,7 +94,7 @@ impl<'a> Reading<'a> {
         if number.is_none() && cpu != "all" {
             return;
         }
-        // What a hypervisor takes is no work of the host.
+        // Time that a hypervisor takes away is not work of the host.
         let waits = share("%iowait").unwrap_or(0.0) + share("%steal").unwrap_or(0.0);
         let packets = share("%soft").unwrap_or(0.0) + share("%irq").unwrap_or(0.0);
         let time =
@@ -148,7 +148,7 @@ mod tests {
             .replace("  %steal", "\n%steal")
             .replace("  0.00    0.00   64.50", "\n0.00 0.00 64.50");
         assert_eq!(cpus(&broken), want);
-        // A mean counts more than the samples before it.
+        // The line with the mean replaces the samples before it.
         let mean = ROWS
             .replace("12:10:01 AM", "Average:")
             .replace("12:10:02 AM", "Average:")

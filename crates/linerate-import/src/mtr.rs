@@ -5,7 +5,7 @@ use linerate_record::reported::{Hop, Measured, SizeRow};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static MTR: Format = Format {
     id: "mtr",
     label: "mtr --report",
@@ -22,12 +22,12 @@ pub(crate) static MTR: Format = Format {
     ..Format::RESULTS
 };
 
-/// Most hops; a path has no more than the time to live of a packet.
+/// Largest number of hops: a packet's time to live allows no more.
 const MOST: usize = 255;
-/// The usual columns.
+/// The columns that mtr prints by default.
 const COLUMNS: [&str; 7] = ["Loss%", "Snt", "Last", "Avg", "Best", "Wrst", "StDev"];
 
-/// The columns of a head: `HOST: name   Loss%   Snt   Last   Avg  Best  Wrst StDev`.
+/// The columns in a heading: `HOST: name   Loss%   Snt   Last   Avg  Best  Wrst StDev`.
 fn head(line: &str) -> Option<Vec<&str>> {
     let line = line.trim();
     let is_head = line.starts_with("HOST:") || line.starts_with("Host ");
@@ -35,7 +35,8 @@ fn head(line: &str) -> Option<Vec<&str>> {
     (is_head && columns.contains(&"Snt") && columns.contains(&"Avg")).then_some(columns)
 }
 
-/// The number and the rest of a hop: `  4.|-- 192.0.2.1  0.0%  10  1.2 ...`, ` 4. 192.0.2.1  0.0% ...`.
+/// Splits a line into the number of the hop and the rest: `  4.|-- 192.0.2.1  0.0%  10  1.2 ...`, ` 4. 192.0.2.1
+/// 0.0% ...`.
 fn hop(line: &str) -> Option<(u32, &str)> {
     let (number, rest) = line.trim().split_once('.')?;
     let number = number.parse().ok().filter(|n| (1..=255).contains(n))?;
@@ -43,7 +44,7 @@ fn hop(line: &str) -> Option<(u32, &str)> {
     rest.starts_with(' ').then(|| (number, rest.trim()))
 }
 
-/// Whether a line is a hop whatever stands before it: its figures begin with a share in percent.
+/// Whether a line is a hop, whatever line precedes it: its figures must begin with a share in percent.
 fn is_hop(line: &str) -> bool {
     let mut words = line.split_whitespace().rev();
     let is_share = |word: &str| word.trim_end_matches('%').parse::<f64>().is_ok();
@@ -56,7 +57,7 @@ fn is_start(line: &str) -> bool {
     line.starts_with("Start: ")
 }
 
-/// Whether a report goes on at a line: at its head, and at each further hop.
+/// Whether a report continues at a line: at its heading, and at each hop after the first.
 fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
     let next = rest.lines().next().unwrap_or_default();
@@ -78,7 +79,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         } else if let Some((number, rest)) = hop(line).filter(|_| hops.len() < MOST) {
             hops.push(row(number, rest, &columns));
         } else {
-            // Other addresses of a hop stand below it, behind a stroke.
+            // Other addresses of a hop are in lines below it, which begin with a stroke.
             return line.is_empty() || is_start(line) || line.starts_with(['|', '`']);
         }
         true
@@ -90,7 +91,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(found.with("", section.line, Measured::Hops(hops)))
 }
 
-/// A hop. One that never answered has no name.
+/// Reads a hop. One that never answered has no name.
 fn row(number_of: u32, rest: &str, columns: &[&str]) -> Hop {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let (names, figures) = words.split_at(words.len().saturating_sub(columns.len()));
@@ -103,7 +104,7 @@ fn row(number_of: u32, rest: &str, columns: &[&str]) -> Hop {
     let lost = share.zip(sent).map(|(share, sent)| (share / 100.0 * sent as f64).round() as u64);
     let time = |name: &str| nanos(number(figure(name)?)?, MILLI);
     let answers = sent.zip(lost).map(|(sent, lost)| sent.saturating_sub(lost));
-    // The number of the network stands before the name.
+    // The number of an autonomous system may precede the name.
     let is_name = |word: &&&str| !(word.starts_with("AS") && words.len() > columns.len() + 1);
     let host = names.iter().find(is_name).copied().unwrap_or_default();
     Hop {
@@ -138,9 +139,9 @@ mod tests {
     #[test]
     fn each_hop_has_its_answers() {
         let hops = hops(REPORT);
-        let told: Vec<_> = hops.iter().map(|hop| (hop.number, hop.lost())).collect();
+        let seen: Vec<_> = hops.iter().map(|hop| (hop.number, hop.lost())).collect();
         let expected = [Some((0, 50)), None, Some((20, 50)), Some((1, 50))];
-        assert_eq!(told, [1, 2, 3, 4].into_iter().zip(expected).collect::<Vec<_>>());
+        assert_eq!(seen, [1, 2, 3, 4].into_iter().zip(expected).collect::<Vec<_>>());
         assert_eq!((hops[0].host.as_str(), hops[1].host.as_str()), ("2001:db8::1", ""));
         let row = hops[3].row;
         assert_eq!(

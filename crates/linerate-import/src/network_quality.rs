@@ -1,4 +1,5 @@
-//! The summary of `networkQuality` of macOS: capacity of both directions, and round trips on the idle and the full path.
+//! The summary of `networkQuality` of macOS: capacity of each direction, and round trips on the idle and on the
+//! loaded path.
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, RoundTrips, Transfer};
@@ -7,7 +8,7 @@ use linerate_units::{Nanos, Rate};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{BITS, Line, MILLI, Notes, SECOND, lookup, nanos, number, rate, transfer};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static NETWORK_QUALITY: Format = Format {
     id: "networkquality",
     label: "networkQuality of macOS, summary",
@@ -22,14 +23,14 @@ pub(crate) static NETWORK_QUALITY: Format = Format {
 };
 
 const HEAD: &str = "==== SUMMARY ====";
-/// Names of both directions, which older versions name otherwise.
+/// Names of the two directions; older versions use the second ones.
 const WAYS: [(Direction, [&str; 2]); 2] =
     [(Direction::Forward, ["Uplink", "Upload"]), (Direction::Reverse, ["Downlink", "Download"])];
-/// Round trips in a minute, the unit of responsiveness.
+/// Seconds in a minute: responsiveness is in round trips per minute (RPM).
 //= draft-ietf-ippm-responsiveness: RPM is 60,000 over the round trip in milliseconds
 const MINUTE: f64 = 60.0;
 
-/// Whether a summary goes on at a line: with the capacity of the direction that it did not have yet.
+/// Whether a summary continues at a line: the line must have the capacity of a direction that the summary lacks.
 fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().and_then(capacity);
     next.is_some_and(|(next, _)| {
@@ -38,7 +39,7 @@ fn goes_on(before: &str, rest: &str) -> bool {
     })
 }
 
-/// The direction and the value of a line: `Uplink capacity: 21.483 Mbps`.
+/// The direction and the value in a line such as `Uplink capacity: 21.483 Mbps`.
 fn of_way<'a>(line: &'a str, what: &str) -> Option<(Direction, &'a str)> {
     let (name, value) = line.trim().split_once(": ")?;
     let (way, rest) = name.split_once(' ')?;
@@ -52,7 +53,7 @@ fn capacity(line: &str) -> Option<(Direction, Rate)> {
     Some((direction, rate(number(value)?, lookup(BITS, unit)?)?))
 }
 
-/// The time in `Low (1213.415 milliseconds | 49 RPM)`, `17.208 milliseconds | 3486 RPM` or `Low (49 RPM)`.
+/// The round trip in `Low (1213.415 milliseconds | 49 RPM)`, `17.208 milliseconds | 3486 RPM` or `Low (49 RPM)`.
 fn time(value: &str) -> Option<Nanos> {
     let inner = value.split_once('(').map_or(value, |(_, inner)| inner);
     inner.trim_end_matches(')').split('|').find_map(|part| {
@@ -104,13 +105,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.complete("it has no capacity")
 }
 
-/// Whether a line is one of the summary: `Interface: en7`, and no prompt of a shell.
+/// Whether a line is part of the summary: like `Interface: en7`, and not a prompt of a shell.
 fn is_line(line: &str) -> bool {
     crate::reading::command(line).is_none()
         && line.split_once(": ").is_some_and(|(name, _)| name.split(' ').count() <= MOST_WORDS)
 }
 
-/// Most words of a name: `Uplink bytes transferred`.
+/// Largest number of words in a name, such as `Uplink bytes transferred`.
 const MOST_WORDS: usize = 3;
 
 #[cfg(test)]
@@ -129,7 +130,7 @@ mod tests {
         let times =
             |one: &Transfer| [one.round_trip.least, one.round_trip.mean].map(|n| n.unwrap().0);
         assert_eq!(times(up), [24_000_000, 810_500_000]);
-        // 600 round trips in a minute.
+        // The sample has 600 round trips per minute.
         assert_eq!(times(down), [24_000_000, 100_000_000]);
         assert!(!up.both && part.notes.is_empty());
     }

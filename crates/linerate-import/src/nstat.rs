@@ -1,11 +1,11 @@
-//! `nstat` and `netstat -s`: counters of the kernel's network.
+//! Reads the outputs of `nstat` and `netstat -s`: counters of the kernel's network code.
 
 use linerate_record::reported::{Counters, Measured};
 
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, lookup, run};
 
-/// nstat.
+/// The format of nstat.
 pub(crate) static NSTAT: Format = Format {
     id: "nstat",
     label: "nstat",
@@ -20,7 +20,7 @@ pub(crate) static NSTAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// netstat -s.
+/// The format of netstat -s.
 pub(crate) static NETSTAT: Format = Format {
     id: "netstat",
     label: "netstat -s",
@@ -36,10 +36,10 @@ pub(crate) static NETSTAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Most counters that are kept.
+/// Largest number of counters that are kept.
 const MOST: usize = 1_000;
 
-/// Sentences of `netstat -s` and the kernel's names of their counters.
+/// Sentences of `netstat -s`, with the kernel's names of their counters.
 //= net-tools: statistics.c, Tcptab and Tcpexttab
 const SENTENCES: [(&str, &str); 12] = [
     ("segments sent out", "TcpOutSegs"),
@@ -56,10 +56,10 @@ const SENTENCES: [(&str, &str); 12] = [
     ("other TCP timeouts", "TcpExtTCPTimeouts"),
 ];
 
-/// Starts of names of counters.
+/// Starts of the names of counters.
 const GROUPS: [&str; 8] = ["Ip", "Icmp", "Tcp", "Udp", "IpExt", "TcpExt", "MPTcpExt", "Sctp"];
 
-/// `TcpOutSegs                      6120442            0.0`
+/// Reads a line such as `TcpOutSegs                      6120442            0.0`.
 fn counter(line: &str) -> Option<(&str, u64)> {
     let mut words = line.split_whitespace();
     let (name, value) = (words.next()?, words.next()?);
@@ -70,7 +70,8 @@ fn counter(line: &str) -> Option<(&str, u64)> {
 }
 
 fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
-    // With -a, or under a wrapper that resets nothing, it counts since the start.
+    // With -a, nstat counts since the host started. Without `sleep` in the command it is unknown when the count
+    // began.
     let is_all = |command: &str| {
         command.split_whitespace().any(|word| word.starts_with('-') && word.contains('a'))
     };
@@ -82,7 +83,7 @@ fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
 fn read_netstat(section: &Section<'_>) -> Result<Found, String> {
     let take = |line: &str| {
         let line = line.trim();
-        // Counters without a sentence stand under the kernel's names: all of them are of TCP's extension.
+        // A counter without a sentence is printed with the kernel's name. All of these belong to the group TcpExt.
         if let Some((name, value)) = line.split_once(": ") {
             let is_name =
                 name.starts_with("TCP") && name.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -95,7 +96,7 @@ fn read_netstat(section: &Section<'_>) -> Result<Found, String> {
     found(section, "netstat", false, take, is_other)
 }
 
-/// The counters that a section has; lines that are neither one nor passed over end it.
+/// The counters in a section. A line that is neither a counter nor skipped ends it.
 fn found(
     section: &Section<'_>,
     tool: &str,

@@ -1,24 +1,25 @@
-//! Prefixes of lines that hide an output in a paste: quoting, indents, line numbers, titles, a log's.
+//! Removes prefixes of lines that hide an output in a paste: marks of quoting, indents, line numbers, titles,
+//! prefixes of logs.
 
 use crate::reading::is_digits;
 
-/// Marks of quoting and of comments.
+/// Marks that begin quoted lines and comments.
 const MARKS: &[&str] = &[">", "//"];
-/// Longest title or prefix of a log.
+/// Longest title or prefix of a log, in bytes.
 const MOST_TITLE: usize = 100;
 /// Names of months as logs write them.
 const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
 
-/// Lines with a common prefix, without it.
+/// Lines that had a common prefix, with the prefix removed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Peeled {
-    /// Bytes of the lines with their prefixes.
+    /// Number of bytes of these lines, prefixes included.
     pub(crate) end: usize,
-    /// As many lines, without the prefixes.
+    /// The lines without their prefixes.
     pub(crate) text: String,
 }
 
-/// The first lines of a text without the prefix that they share; `None` if they share none.
+/// The first lines of a text, without the prefix that they share; `None` if they share none.
 pub(crate) fn peeled(text: &str) -> Option<Peeled> {
     let first = text.lines().next()?;
     Prefix::all(first).into_iter().flatten().find_map(|prefix| {
@@ -31,17 +32,17 @@ pub(crate) fn peeled(text: &str) -> Option<Peeled> {
 #[derive(Debug, Clone, Copy)]
 enum Prefix<'a> {
     Mark(&'static str),
-    /// The number that the next line has.
+    /// A line number; the value is the number that the next line must have.
     Number(u64),
     Indent,
     Log,
-    /// The rank and the stream that Open MPI puts before each line.
+    /// The rank and the stream, which Open MPI prints before each line.
     Rank,
     Title(&'a str),
 }
 
 impl<'a> Prefix<'a> {
-    /// Those that a line may have.
+    /// The kinds of prefixes that a line may have.
     fn all(line: &'a str) -> [Option<Self>; 6] {
         let inside = line.trim_start();
         if inside.is_empty() {
@@ -58,7 +59,7 @@ impl<'a> Prefix<'a> {
         ]
     }
 
-    /// Lines in a row that must have it. A mark and an indent can be seen in one line.
+    /// Number of consecutive lines that must have the prefix. A mark or an indent can be recognised in one line.
     const fn least(self) -> usize {
         match self {
             Self::Mark(_) | Self::Indent => 1,
@@ -66,7 +67,7 @@ impl<'a> Prefix<'a> {
         }
     }
 
-    /// A line without it; `None` if it has not got it.
+    /// The line without the prefix; `None` if it does not have the prefix.
     fn strip<'l>(&mut self, line: &'l str) -> Option<&'l str> {
         match self {
             Self::Mark(mark) => {
@@ -93,7 +94,7 @@ impl<'a> Prefix<'a> {
     }
 }
 
-/// The line behind `[1,0]<stdout>:`.
+/// The line after a prefix such as `[1,0]<stdout>:`.
 //= Open MPI: mpirun --tag-output
 fn ranked(line: &str) -> Option<&str> {
     let (job, rest) = line.strip_prefix('[')?.split_once(']')?;
@@ -102,7 +103,7 @@ fn ranked(line: &str) -> Option<&str> {
     rest.filter(|_| is_digits(job) && is_digits(rank))
 }
 
-/// The lines in a row that have a prefix, and how many they are.
+/// The consecutive lines that have a prefix, and their number.
 fn run(text: &str, mut prefix: Prefix<'_>) -> Option<(Peeled, usize)> {
     let (mut end, mut lines) = (0, Vec::new());
     for whole in text.split_inclusive('\n') {
@@ -126,7 +127,7 @@ fn run(text: &str, mut prefix: Prefix<'_>) -> Option<(Peeled, usize)> {
     Some((Peeled { end, text: peeled }, count))
 }
 
-/// Bytes of the indent that all lines share, blank ones aside.
+/// Number of bytes of the indent that all lines share, apart from blank lines.
 fn common_indent(lines: &[&str]) -> Option<usize> {
     let mut lines = lines.iter().filter(|line| !line.is_empty());
     let first = lines.next()?;
@@ -138,7 +139,7 @@ fn common_indent(lines: &[&str]) -> Option<usize> {
     Some(lines.fold(indent, same))
 }
 
-/// `  12: text`, `12\ttext`, `12. text`.
+/// Reads a line number: `  12: text`, `12\ttext`, `12. text`.
 fn number(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start();
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -151,13 +152,13 @@ fn number(line: &str) -> Option<(u64, &str)> {
     Some((number, rest.strip_prefix([' ', '\t'])?))
 }
 
-/// `200:  ` of `iperf3 -T 200`.
+/// The title before a line, such as `200:  ` of `iperf3 -T 200`.
 fn title(line: &str) -> Option<&str> {
     let at = line.find(":  ")?;
     (at > 0 && at <= MOST_TITLE).then(|| &line[..at + 3])
 }
 
-/// What stands behind `Nov 28 10:00:00 host iperf3[123]: `, or behind the same with the time of ISO 8601.
+/// The text after `Nov 28 10:00:00 host iperf3[123]: `, or after such a prefix with a time in ISO 8601.
 fn logged(line: &str) -> Option<&str> {
     let word = line.split(' ').next()?;
     let is_month = word.len() == 3 && MONTHS.split(' ').any(|month| month == word);
@@ -188,7 +189,7 @@ Connecting to host 192.0.2.1, port 5201
 [  5]   0.00-10.00  sec  3.86 GBytes  3.32 Gbits/sec                  receiver
 ";
 
-    /// The output with something before each line, between lines of prose.
+    /// The output between lines of prose, with a prefix before each of its lines.
     fn with(prefix: impl Fn(usize) -> String) -> String {
         let lines = OUTPUT.lines().enumerate();
         let lines: Vec<String> = lines.map(|(at, line)| prefix(at) + line).collect();

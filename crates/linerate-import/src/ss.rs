@@ -1,4 +1,4 @@
-//! `ss -ti`: the clocks and counters of TCP connections, by their sender's kernel.
+//! `ss -ti`: times and counters of TCP connections, by the kernel of their sender.
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Held, RoundTrips, Transfer};
@@ -7,7 +7,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, Line, Notes, command, figure};
 
-/// ss.
+/// The format of ss.
 pub(crate) static SS: Format = Format {
     id: "ss",
     label: "ss -ti",
@@ -20,14 +20,15 @@ pub(crate) static SS: Format = Format {
     ..Format::RESULTS
 };
 
-/// Most connections that are read.
+/// Largest number of connections that are read.
 const MOST: usize = 256;
-/// Payload from which a connection carries a load.
-const LOAD: f64 = 1e6;
-/// Seconds with data to send from which it has one whatever it sent: what holds it back is the question.
-const BUSY: f64 = 1.0;
-/// Segments sent again that are a share of so small a load; fewer may be probes of a window that is closed.
-const FEW: f64 = 10.0;
+/// Fewest bytes of payload that count as a load.
+const LOAD_BYTES: f64 = 1e6;
+/// Seconds with data to send from which a connection counts as loaded, however little it sent: the question is what
+/// limits it.
+const BUSY_SECONDS: f64 = 1.0;
+/// Fewest segments retransmitted that are kept for so small a load; fewer may be probes of a closed window.
+const RETRANSMITS_MIN: f64 = 10.0;
 
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
@@ -39,13 +40,13 @@ fn starts(text: &str) -> bool {
         || is_connection(next) && (is_info_part(next) || lines.next().is_some_and(is_info))
 }
 
-/// `ESTAB 0 2211840 10.0.0.1:50512 10.0.0.2:5201`, perhaps behind the protocol.
+/// Whether a line is `ESTAB 0 2211840 10.0.0.1:50512 10.0.0.2:5201`, possibly after the name of the protocol.
 fn is_connection(line: &str) -> bool {
     let mut words = line.split_whitespace().skip_while(|word| *word == "tcp");
     words.next().is_some_and(|word| word == "ESTAB")
 }
 
-/// Whether both ends of a connection have one address.
+/// Whether both ends of a connection have the same address.
 fn is_local(line: &str) -> Option<bool> {
     let mut words = line.split_whitespace().skip_while(|word| *word != "ESTAB").skip(3);
     let mut address = || words.next()?.rsplit_once(':').map(|(address, _)| address);
@@ -103,7 +104,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found { results, ..Found::of("ss", used, notes) })
 }
 
-/// A connection that sends; `None` if it sends next to nothing.
+/// The transfer of a connection that sends; `None` if it sends almost nothing.
 fn transfer(line: &str) -> Option<Transfer> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let text =
@@ -117,8 +118,8 @@ fn transfer(line: &str) -> Option<Transfer> {
     let (acked, received) =
         (number("bytes_acked").or(number("bytes_sent")), number("bytes_received"));
     let secs = millis("busy").map(|busy| busy / 1e3).filter(|secs| *secs > 0.0);
-    let is_large = acked.unwrap_or(0.0) >= LOAD;
-    let is_load = is_large || secs.is_some_and(|secs| secs >= BUSY);
+    let is_large = acked.unwrap_or(0.0) >= LOAD_BYTES;
+    let is_load = is_large || secs.is_some_and(|secs| secs >= BUSY_SECONDS);
     if !is_load || acked.unwrap_or(0.0) < received.unwrap_or(0.0) {
         return None;
     }
@@ -132,10 +133,10 @@ fn transfer(line: &str) -> Option<Transfer> {
     one.segment = segment.map(|bytes| bytes as u32);
     one.window = number("cwnd").zip(segment).map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
     let pair = |name: &str| text(name)?.split_once('/');
-    let again = pair("retrans").and_then(|(_, all)| figure(all));
-    // It is printed where there are any, and clocks are printed by kernels that count them.
-    let again = again.or(text("busy").map(|_| 0.0));
-    one.retransmits = again.filter(|n| is_large || *n >= FEW).map(|n| n as u64);
+    let retransmits = pair("retrans").and_then(|(_, all)| figure(all));
+    // The counter is printed only if it is not zero. `busy` shows that the kernel is new enough to have it.
+    let retransmits = retransmits.or(text("busy").map(|_| 0.0));
+    one.retransmits = retransmits.filter(|n| is_large || *n >= RETRANSMITS_MIN).map(|n| n as u64);
     let nanos = |ms: f64| Nanos((ms * 1e6) as u64);
     one.round_trip = RoundTrips {
         least: number("minrtt").map(nanos),
@@ -148,11 +149,11 @@ fn transfer(line: &str) -> Option<Transfer> {
     Some(one)
 }
 
-/// Congestion controls of Linux.
+/// Names of Linux's congestion controls.
 const CONTROLS: [&str; 9] =
     ["cubic", "bbr", "reno", "dctcp", "htcp", "vegas", "westwood", "bbr2", "bbr3"];
 
-/// `49.1Mbps`, `49100000bps`.
+/// Bits per second in `49.1Mbps` or `49100000bps`.
 fn bits(text: &str) -> Option<f64> {
     let text = text.strip_suffix("bps")?;
     let scales = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(one.window.map(|bytes| bytes.0), Some(144_800));
         assert_eq!(one.round_trip.mean.map(|n| n.0), Some(20_500_000));
         assert_eq!(one.congestion.as_deref(), Some("cubic"));
-        // The info alone, as people paste it, and without clocks.
+        // Only the line of details, as people paste it, from a kernel without clocks.
         let old = INFO
             .replace(" busy:100000ms rwnd_limited:90000ms(90.0%)", "")
             .replace(" retrans:0/12", "");
@@ -195,7 +196,7 @@ mod tests {
         let part = part(&sample("ss/6.1.0.txt"));
         let one = transfer(&part.results[0]);
         assert_eq!((part.results.len(), part.results[0].line), (1, 4));
-        // 3,794,665,404 bytes in 1.1 s.
+        // The connection sent 3,794,665,404 bytes in 1.1 s.
         assert_eq!(
             (one.goodput.0, one.retransmits, one.local),
             (27_597_566_574, Some(9), Some(true))
@@ -225,11 +226,11 @@ mod tests {
         let one = part(&format!("{line}{held}"));
         let one = transfer(&one.results[0]);
         assert_eq!((one.goodput.0, one.held.window), (1_200_000, Some(0.97)));
-        // Nine of about a hundred segments may be probes.
+        // Nine of some hundred segments may be probes.
         assert_eq!(one.retransmits, None);
         let many = part(&format!("{line}{}", held.replace("0/9", "0/10")));
         assert_eq!(transfer(&many.results[0]).retransmits, Some(10));
-        // It receives.
+        // This end received more than it sent.
         let answers = held.replace("minrtt", "bytes_received:150001 minrtt");
         assert!(crate::read(format!("{line}{answers}").as_bytes()).is_err());
     }

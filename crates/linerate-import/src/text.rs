@@ -1,11 +1,11 @@
-//! Bytes as text, without what terminals, web pages and mail add to it.
+//! Decodes bytes to text, and removes what terminals, web pages and mail added.
 
 use std::borrow::Cow;
 
 use crate::iperf_row::bracket;
 use crate::reading::is_one_of;
 
-/// The text that bytes hold; `None` if they are binary.
+/// The text in these bytes; `None` if they are binary.
 pub(crate) fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => utf8(rest),
@@ -19,12 +19,12 @@ fn utf8(bytes: &[u8]) -> Option<Cow<'_, str>> {
     if bytes.contains(&0) {
         return None;
     }
-    // Of a text of another character set the figures are ASCII still. That check is slow, and hardly ever needed.
+    // In a text of another character set the figures are still ASCII. This check is slow, and hardly ever needed.
     let text = std::str::from_utf8(bytes).map(Cow::Borrowed);
     Some(text.unwrap_or_else(|_| String::from_utf8_lossy(bytes)))
 }
 
-/// Text as Windows programs save it.
+/// Decodes UTF-16, which Windows programs save.
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'static, str>> {
     let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
     let each = char::decode_utf16(units).map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -55,7 +55,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Entities of HTML that stand in pasted outputs.
+/// HTML entities that occur in pasted outputs, with the characters that they mean.
 const ENTITIES: &[(&str, &str)] = &[
     ("&nbsp;", " "),
     ("\u{a0}", " "),
@@ -64,7 +64,7 @@ const ENTITIES: &[(&str, &str)] = &[
     ("&#37;", "%"),
     ("&amp;", "&"),
 ];
-/// The sign that other programs print, for one that programs for letters and web pages put in its place.
+/// The ASCII character for a typographic one, which word processors and web pages put in its place.
 const fn plain_sign(sign: char) -> char {
     match sign {
         '\u{201c}' | '\u{201d}' => '"',
@@ -73,15 +73,15 @@ const fn plain_sign(sign: char) -> char {
         other => other,
     }
 }
-/// Tags of HTML that stand at the ends of lines.
+/// HTML tags that occur at the ends of lines.
 const TAGS: &[&str] = &["br", "pre", "code", "p"];
-/// Longest tag, with its attributes.
+/// Longest tag in bytes, attributes included.
 const MOST_TAG: usize = 100;
-/// Most tags at one end of a line.
+/// Largest number of tags that are removed at one end of a line.
 const MOST_TAGS: usize = 8;
 
-/// The text without what web pages and mail add to it: entities, tags at the ends of lines, fences of Markdown, signs
-/// of letters, tabs and broken rows. It has as many lines.
+/// The text without what web pages and mail added: entities, tags at the ends of lines, fences of Markdown,
+/// typographic characters, tabs and wrapped rows. The number of lines does not change.
 pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
     let text = signs(text);
     match whole_rows(&text) {
@@ -100,13 +100,13 @@ fn signs(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(plain_sign).collect())
 }
 
-/// Longest rest of a broken row that stands on a line of its own.
-const BROKEN: usize = 40;
-/// Shortest line of a row that mail breaks.
-const BREAKS: usize = 40;
+/// Longest rest of a wrapped row in bytes, which is in a line of its own.
+const REST_MAX: usize = 40;
+/// Shortest line in bytes that can be the start of a wrapped row.
+const WRAPPED_MIN: usize = 40;
 
-/// The text with the rows of iperf whole, where mail broke them or their columns became tabs; `None` if none was.
-/// Blank lines stand for the rests.
+/// The text with complete rows of iperf, where mail wrapped them or their columns became tabs; `None` if no row is
+/// such. The lines of the rests become blank lines.
 fn whole_rows(text: &str) -> Option<String> {
     let rows = || text.lines().filter(|line| line.starts_with('['));
     rows().next()?;
@@ -136,14 +136,14 @@ fn whole_rows(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Rows of a text that are looked at for tabs.
+/// Number of rows of a text that are searched for tabs.
 const MOST_ROWS: usize = 100;
 
 fn is_broken(line: &str) -> bool {
-    line.len() >= BREAKS && bracket(line).is_some()
+    line.len() >= WRAPPED_MIN && bracket(line).is_some()
 }
 
-/// Whether a line is the end of a row of iperf: words of its last columns, and nothing else.
+/// Whether a line is the rest of a wrapped row of iperf: it has only words of the last columns.
 fn is_rest(line: &str) -> bool {
     const WORDS: &str = "sender receiver Retr Cwnd Bytes KBytes MBytes GBytes Bitrate Jitter ms \
         Lost/Total Datagrams port (omitted)";
@@ -153,7 +153,7 @@ fn is_rest(line: &str) -> bool {
         let is_share = word.starts_with('(') && word.ends_with("%)");
         is_figure || is_share || is_one_of(WORDS, word) || word.ends_with("bits/sec")
     };
-    line.len() <= BROKEN && !line.trim().is_empty() && line.split_whitespace().all(is_column)
+    line.len() <= REST_MAX && !line.trim().is_empty() && line.split_whitespace().all(is_column)
 }
 
 /// The text without entities, tags at the ends of lines and fences of Markdown.
@@ -172,7 +172,7 @@ fn without_marks(text: &str) -> Cow<'_, str> {
     Cow::Owned(tidy)
 }
 
-/// Whether a line is only a fence, perhaps with the name of a language.
+/// Whether a line is a fence of Markdown, alone or with the name of a language.
 fn is_fence(line: &str) -> bool {
     let line = line.trim();
     ["```", "~~~"].iter().any(|fence| {
@@ -267,7 +267,7 @@ mod tests {
         );
         let tabs = "[\t5]\t0.00-1.00\tsec\t112 MBytes\t941 Mbits/sec\n";
         assert_eq!(tidy(tabs), "[  5]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n");
-        // Words, and rows that are whole.
+        // Neither a line of words nor a complete row is changed.
         for same in [
             "[  5]   0.00-1.00   sec    141 MBytes  1.18 Gbits/sec\nafter the change\n",
             "[a]\n1 2\n",

@@ -1,7 +1,7 @@
-//! Lines of a ping-pong: `size, count = 1024 976 wall clock time = 0.783628  20.406091 MB/s`.
+//! Reads lines of a ping-pong: `size, count = 1024 976 wall clock time = 0.783628  20.406091 MB/s`.
 //!
-//! Programs for parallel computers print them, for one layer after the other. The rate proves the unit of the size: bytes,
-//! or words of 8 bytes, counted one way or both.
+//! Test programs for parallel computers print such lines for one layer after the other. The rate proves the unit of
+//! the size: bytes, or words of 8 bytes, counted in one direction or in both.
 
 use linerate_record::reported::{Measured, Outcome, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, SECOND, count, nanos, number, outcome, rate, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static WALL_CLOCK: Format = Format {
     id: "wall-clock",
     label: "a ping-pong that prints size, count and wall clock time",
@@ -28,16 +28,16 @@ pub(crate) static WALL_CLOCK: Format = Format {
 const ROW: &str = "size, count = ";
 const TIME: &str = " wall clock time = ";
 const RECEIVED: &str = "received size";
-/// Bits in a second of an MB/s.
+/// Bits per second in one MB/s.
 const MEGABYTE: f64 = 8e6;
-/// Most layers.
+/// Largest number of layers.
 const MOST_LAYERS: usize = 8;
-/// Largest difference of two rounded figures that agree.
+/// Largest relative difference of two figures that agree but for rounding.
 const ROUNDED: f64 = 0.005;
-/// Bytes of a unit of size, and directions that the rate counts.
+/// Possible units: number of bytes in a unit of the size, and of directions that the rate counts.
 const UNITS: [(u64, f64); 4] = [(8, 2.0), (8, 1.0), (1, 2.0), (1, 1.0)];
 
-/// A line: size, count, seconds, MB/s.
+/// Reads a line: size, count, seconds, MB/s.
 fn row(line: &str) -> Option<(u64, u64, f64, f64)> {
     let (sizes, times) = line.strip_prefix(ROW)?.split_once(TIME)?;
     let mut sizes = sizes.split_whitespace();
@@ -48,7 +48,7 @@ fn row(line: &str) -> Option<(u64, u64, f64, f64)> {
         .then_some((size, repeated, seconds, megabytes))
 }
 
-/// The unit of the size that the rate proves.
+/// The unit of the size, and the number of directions, that the rate proves.
 fn unit((size, repeated, seconds, megabytes): (u64, u64, f64, f64)) -> Option<(u64, f64)> {
     let moved = megabytes * 1e6 * seconds / (size as f64 * repeated as f64);
     let fits = |(bytes, ways): &(u64, f64)| (moved / (*bytes as f64 * ways) - 1.0).abs() < ROUNDED;
@@ -137,7 +137,7 @@ mod tests {
         let [upper, lower] = [0, 1].map(|at| sizes(&part.results[at]));
         assert_eq!((upper.rows.len(), lower.rows.len()), (2, 2));
         assert_eq!((upper.trip, upper.both), (Trip::Whole, true));
-        // 0.848137 s for 2000 round trips of a word of 8 bytes.
+        // 0.848137 s for 2000 round trips of one word of 8 bytes.
         assert_eq!((upper.rows[0].size, upper.rows[0].samples), (Bytes(8), Some(2000)));
         assert!(upper.rows[0].mean.unwrap().0.abs_diff(424_068) <= 1);
         assert_eq!(lower.rows[1].rate, bits(163_248_728));

@@ -21,14 +21,14 @@ pub enum Event<'a> {
     Set(&'a Set),
     /// A trial begins; `words` describe the trial and its reason.
     Trial {
-        /// The trial.
+        /// The plan of the trial.
         plan: &'a TrialPlan,
         /// Description for people, such as "testing whether a second stream helps".
         words: &'a str,
     },
     /// A step begins.
     StepBegan {
-        /// The step.
+        /// The plan of the step.
         plan: &'a StepPlan,
         /// Description for people, such as "forward, 1 stream".
         words: &'a str,
@@ -39,7 +39,7 @@ pub enum Event<'a> {
     Progress {
         /// Rate over the last tick, at the receiver if the near end receives.
         rate: Option<Rate>,
-        /// Direction of the rate.
+        /// Direction in which payload moves at this rate.
         direction: Option<Direction>,
         /// Time that is left of the run's budget.
         left: Nanos,
@@ -57,7 +57,7 @@ pub enum Event<'a> {
     Notice {
         /// The severity of the notice.
         level: Level,
-        /// Side of the host that the notice is about.
+        /// The end whose host the notice is about.
         side: Side,
         /// Action or reading that failed.
         gap: &'a Gap,
@@ -69,22 +69,23 @@ pub enum Event<'a> {
 /// Whether the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunControl {
-    /// It continues.
+    /// The run continues.
     Go,
     /// Stop the run as soon as its measurements are saved.
     Stop,
 }
 
-/// A far end that does not answer.
+/// How long the far end has not answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Silence {
     /// Time without an answer.
     pub lasted: Duration,
-    /// Time until the far end is given up.
+    /// Time until the run counts the far end as lost.
     pub left: Duration,
 }
 
-/// Is called about ten times a second while the far end does not answer, and with `None` once it does again.
+/// A function that is called about ten times a second while the far end does not answer, and with `None` once it
+/// answers again.
 pub type Silences = Arc<dyn Fn(Option<Silence>) + Send + Sync>;
 
 /// Receives the events of a run. The progress line, the recorder and the screen are sinks; a pair of sinks is a sink.
@@ -92,8 +93,8 @@ pub trait Sink {
     /// Receives one event. [`RunControl::Stop`] asks the run to end early and keep its results.
     fn event(&mut self, event: &Event<'_>) -> RunControl;
 
-    /// Returns who is told of a far end that does not answer. A silence is no event: it may come at any time, also while
-    /// no step runs.
+    /// Returns the function to call while the far end does not answer. Such a silence is no event: it may begin at
+    /// any time, also while no step runs.
     fn silences(&self) -> Option<Silences> {
         None
     }
@@ -124,7 +125,7 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
 }
 
-/// This sink ignores all events and never stops a run.
+/// `()` is a sink that ignores all events and never stops a run.
 impl Sink for () {
     fn event(&mut self, _: &Event<'_>) -> RunControl {
         RunControl::Go

@@ -1,4 +1,4 @@
-//! What a study measured: the figures of each point, in one form.
+//! Results of a study: the figures of each point, in the same structure for every kind of study.
 
 use linerate_facts::Gap;
 use linerate_plan::path::{Direction, Side};
@@ -15,10 +15,10 @@ use crate::figure::{
 };
 use crate::model::{Estimate, Setting};
 
-/// The percentile of the typical round trip.
+/// The percentile that is shown as the typical round trip: the median.
 pub const TYPICAL: f64 = 50.0;
 
-/// The factor of a load that a record varies by itself, and its values; `None` if it varies none.
+/// The factor that is varied within this one record, and its values; `None` if the record varies no factor.
 pub fn varied(record: &Record) -> Option<(Swept, &Axis)> {
     let study = record.start.study.as_ref()?;
     let own = study.axes.get(study.at.len()..)?.last()?;
@@ -26,25 +26,25 @@ pub fn varied(record: &Record) -> Option<(Swept, &Axis)> {
     record.start.plan.directions.first().map(|_| (swept, own))
 }
 
-/// A point of a study: a value of each axis, and what was measured there.
+/// A point of a study: a value of each axis, and the figures measured there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Its value of each axis, in words.
+    /// The value of each axis at this point, in words.
     pub values: Vec<String>,
-    /// Rounds or round trips that the figures are of.
+    /// Number of rounds or round trips from which the figures are derived.
     pub samples: u64,
-    /// Messages that were sent and never answered; `None` if none can be lost.
+    /// Messages that were sent and never answered; `None` where the transport cannot lose any.
     pub lost: Option<u64>,
     /// The figures, in the order in which they are shown.
     pub summary: Summary,
-    /// Figures in multiples of those of the point that the others are compared with.
+    /// Ratio of a figure at this point to that figure at the point of reference, with the figure and its subject.
     pub ratios: Vec<(&'static Figure, Subject, Interval)>,
-    /// Why there is no figure; `None` if there is one.
+    /// Why the point has no figures; `None` if it has some.
     pub lacks: Option<Gap>,
 }
 
 impl Point {
-    /// A point with these figures.
+    /// A point with these figures and nothing else.
     pub const fn new(values: Vec<String>, samples: u64, entries: Vec<Entry>) -> Self {
         let summary = Summary { entries };
         Self { values, samples, lost: None, summary, ratios: Vec::new(), lacks: None }
@@ -56,7 +56,7 @@ impl Point {
         Self { lacks, ..Self::new(values, 0, Vec::new()) }
     }
 
-    /// Round trips.
+    /// A point with the figures of round trips.
     pub fn of_times(values: Vec<String>, times: &Histogram) -> Self {
         let (number, found, exact) = (samples(times), moments(times), times.exact);
         let bare =
@@ -83,7 +83,7 @@ impl Point {
         Self::new(values, number, entries.into_iter().flatten().collect())
     }
 
-    /// A load with one of several settings.
+    /// The point of one setting of a swept factor: the figures of the load that ran with this setting.
     pub fn of_setting(values: Vec<String>, setting: &Setting, direction: Direction) -> Self {
         let of = Subject::load(direction);
         let entry = |figure, of, estimate: Option<&Estimate>| {
@@ -110,7 +110,7 @@ impl Point {
         }
     }
 
-    /// A figure in multiples of that of the point which the others are compared with.
+    /// Ratio of a figure at this point to that figure at the point of reference; `None` if there is none.
     pub fn ratio(&self, figure: &'static Figure, of: Subject) -> Option<Interval> {
         let mut all = self.ratios.iter();
         all.find(|(own, whose, _)| *own == figure && *whose == of).map(|(.., ratio)| *ratio)

@@ -1,4 +1,4 @@
-//! Why a lab could not be built, or could not fulfil a request.
+//! Errors of a lab: why it could not be built, or could not carry out a request.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 
-/// An error in a lab. The lab's agent sends it to the lab's owner, so its fields are plain.
+/// An error in a lab. The lab's agent sends it to the lab's owner, so its fields can be serialised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LabError {
     /// This machine does not allow this user to create namespaces.
@@ -31,12 +31,12 @@ pub enum LabError {
         /// Error number of the system call.
         errno: i32,
     },
-    /// This lab cannot plant the fault, or not now.
+    /// The lab cannot plant this fault at all, or not at present.
     #[error("cannot plant `{fault}`: {why}")]
     NotPlantable {
         /// The fault as users type it.
         fault: String,
-        /// Why the fault is impossible.
+        /// Reason why the fault cannot be planted.
         why: String,
     },
     /// The fault to be removed is not planted.
@@ -69,7 +69,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Makes the error of a failed step from an I/O error.
+    /// Makes the error of a failed step from an I/O error; `what` names the step.
     pub(crate) fn step(what: impl Into<String>, error: &io::Error) -> Self {
         Self::Step {
             what: what.into(),
@@ -77,18 +77,18 @@ impl LabError {
         }
     }
 
-    /// Makes the error of a fault that is impossible.
+    /// Makes the error of a fault that cannot be planted.
     pub(crate) fn not_plantable(fault: &Fault, why: &str) -> Self {
         Self::NotPlantable { fault: fault.code(), why: why.to_owned() }
     }
 
-    /// Makes the error that says that the agent has ended.
+    /// Makes the error that reports the end of the lab's agent.
     pub(crate) fn gone(why: impl Into<String>) -> Self {
         Self::Gone { why: why.into() }
     }
 }
 
-/// A setting that can forbid namespaces: its path, the value that forbids them, and its name.
+/// A kernel setting that can forbid namespaces: its file, its name, and the values that forbid and allow them.
 struct Setting {
     path: &'static str,
     name: &'static str,

@@ -6,15 +6,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most bytes of the end of a file that an error shows.
+/// Most bytes from the end of a file that an error shows.
 const LAST_WORDS: u64 = 8192;
 
-/// A temporary folder that only this user can read. It is removed when this is dropped.
+/// A temporary folder that only this user can read. It is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder. Its name begins with `prefix`, as do those of folders that killed processes left, which are
+    /// Makes a folder whose name begins with `prefix`. Folders with this prefix that killed processes left behind are
     /// removed.
     pub(crate) fn new(prefix: &str) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -26,7 +26,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Makes a folder in this one.
+    /// Makes a folder inside this one.
     pub(crate) fn sub(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path(name);
         make(&path)?;
@@ -42,7 +42,7 @@ impl Folder {
         fs::write(&path, content).map_err(|e| named(&path, &e))
     }
 
-    /// Returns the last lines of some of its files.
+    /// Returns the last lines of the given files in this folder.
     pub(crate) fn last_words(&self, files: &[&str]) -> String {
         let words: String = files.iter().map(|name| end_of(&self.path(name))).collect();
         words.trim().to_owned()
@@ -54,14 +54,14 @@ fn make(path: &Path) -> io::Result<()> {
     made.map_err(|e| named(path, &e))
 }
 
-/// An error that names its file.
+/// Adds the path of a file to an error.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // If files remain, the next folder of this kind removes them.
+        // If some files remain, the next lab that makes a folder with this prefix removes them.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let own = std::process::id();
         let names = [
-            // Larger than any process id.
+            // This number is larger than any process id.
             (format!("{PREFIX}4294967295-0"), false),
             (format!("{PREFIX}{own}-0"), true),
             (format!("{PREFIX}other"), true),

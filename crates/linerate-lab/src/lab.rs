@@ -1,4 +1,4 @@
-//! The owner's handle of a lab.
+//! The handle by which its owner uses a lab.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -14,15 +14,15 @@ use crate::message::{Channel, Reply, Request, Start};
 use crate::program::{Program, Running, Streams};
 use crate::spec::{Addresses, Forwarded, Host, PortStatus, Spec, Topology};
 
-/// Two hosts, and a router between them, in namespaces of their own.
+/// Two hosts, and a router or bridge between them, each in its own namespaces.
 ///
-/// Dropping the lab ends every program in it, and removes the network. The end of the process that built it has the
-/// same effect, even if it is killed.
+/// Dropping the lab ends every program in it, and removes the network. So does the end of the process that built it,
+/// even if that process is killed.
 #[derive(Debug)]
 pub struct Lab {
-    /// Channel to the agent, locked from a request to its answer. `None` once the lab is being closed.
+    /// Channel to the agent, locked from each request to its reply. `None` once the lab is being closed.
     channel: Option<Mutex<Channel>>,
-    outer: Pid,
+    outer_pid: Pid,
     topology: Topology,
     v6: bool,
 }
@@ -35,7 +35,7 @@ impl Lab {
     /// says what prevents it).
     pub fn build(spec: &Spec) -> Result<Self, LabError> {
         let (own, other) = Channel::pair()?;
-        let outer = process::fork(&[&other.0], || agent::outer(&other, spec)).map_err(|e| {
+        let outer_pid = process::fork(&[&other.0], || agent::outer(&other, spec)).map_err(|e| {
             let busy = rustix::io::Errno::BUSY.raw_os_error();
             if e.raw_os_error() == Some(busy) {
                 LabError::Threads
@@ -46,7 +46,7 @@ impl Lab {
         drop(other);
         let built = reply(&own);
         let mut lab =
-            Self { channel: Some(Mutex::new(own)), outer, topology: spec.topology, v6: false };
+            Self { channel: Some(Mutex::new(own)), outer_pid, topology: spec.topology, v6: false };
         match built?.0 {
             Reply::Built(v6) => lab.v6 = v6,
             other => return Err(unexpected(&other)),
@@ -54,8 +54,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Returns the addresses by which one end of the path reaches the other; for the router, those of its side
-    /// towards near.
+    /// Returns the addresses of a host on the path; for the router, those of its port towards near.
     pub fn addresses(&self, host: Host) -> Addresses {
         let (link, number) = agent::station(self.topology, host);
         Addresses { v4: link.v4(number), v6: self.v6.then(|| link.v6(number)) }
@@ -106,8 +105,8 @@ impl Lab {
         self.command(&Request::Link(host, up))
     }
 
-    /// Returns the counters of the process that delays, loses and drops packets; `None` without such a fault.
-    /// Counting restarts when another fault is planted or removed.
+    /// Returns the counters of the process on the wire, which delays, loses and drops packets; `None` if no fault needs
+    /// it. The counters restart when another fault is planted or removed.
     pub fn forwarded(&self) -> Result<Option<Forwarded>, LabError> {
         match self.ask(&Request::Forwarded)? {
             Reply::Forwarded(forwarded) => Ok(forwarded),
@@ -138,7 +137,7 @@ impl Lab {
     }
 }
 
-/// Receives the agent's answer; its errors are returned to the caller.
+/// Receives the agent's reply; an error in it is returned as an error.
 fn reply(channel: &Channel) -> Result<(Reply, Vec<OwnedFd>), LabError> {
     match channel.receive()? {
         Some((Reply::Failed(error), _)) => Err(error),
@@ -156,7 +155,7 @@ impl Drop for Lab {
         // Closing the channel ends the agent, everything in the lab, and then the outer process.
         drop(self.channel.take());
         while let Err(rustix::io::Errno::INTR) =
-            rustix::process::waitpid(Some(self.outer), WaitOptions::empty())
+            rustix::process::waitpid(Some(self.outer_pid), WaitOptions::empty())
         {}
     }
 }

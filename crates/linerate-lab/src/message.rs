@@ -21,8 +21,7 @@ const LONGEST: usize = 128 * 1024;
 /// Most descriptors in a message.
 const MOST_DESCRIPTORS: usize = 4;
 
-/// Request to start a program; its descriptors (stdin, stdout, stderr, and a pipe for the exit status) are sent with
-/// it.
+/// Request to start a program. Its descriptors are sent with it: stdin, stdout, stderr, and a pipe for the exit status.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) host: Host,
@@ -32,7 +31,7 @@ pub(crate) struct Start {
     pub(crate) cpus: Vec<usize>,
 }
 
-/// Request of the lab to its agent.
+/// A request that the lab's owner sends to the agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Start(Start),
@@ -43,7 +42,7 @@ pub(crate) enum Request {
     Forwarded,
 }
 
-/// Answer of the agent to the lab.
+/// The agent's reply to the lab's owner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// The lab is ready; the value says whether it has IPv6.

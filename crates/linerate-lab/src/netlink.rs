@@ -1,4 +1,4 @@
-//! Ports, addresses, routes and queues of one network namespace, by synchronous netlink.
+//! Ports, addresses, routes and queues of one network namespace, by netlink requests that wait for their reply.
 //!
 //! Numbers and layouts are from linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h and
 //! linux/pkt_sched.h.
@@ -17,12 +17,12 @@ use rustix::net::AddressFamily;
 
 use crate::spec::{PortStatus, Queue};
 
-/// Flags of requests that create something: replace it if it exists, fail if it exists, create it.
+/// Flags of requests that create an object: replace an existing one, fail if one exists, create a missing one.
 const REPLACE: u16 = 0x100;
 const EXCLUSIVE: u16 = 0x200;
 const CREATE: u16 = 0x400;
 
-/// `RTM_*` numbers: the action of a request and its object.
+/// `RTM_*` numbers: each is an action and the kind of its object.
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
@@ -33,7 +33,7 @@ const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
 const GET_QDISC: u16 = 38;
 
-/// `IFLA_*` numbers: attributes of ports, and of ports made by software.
+/// `IFLA_*` numbers: attributes of ports, and of virtual ports.
 const LINK_ADDRESS: u16 = 1;
 const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
@@ -44,7 +44,7 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 
-/// Number of attempts at a dump that is interrupted.
+/// Number of attempts at a dump that changes interrupt.
 const DUMPS: usize = 10;
 
 /// Flag of a port that is switched on, `IFF_UP`.
@@ -87,7 +87,7 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Sends a request and returns the whole reply. A dump is repeated if something changed during it.
+    /// Sends a request and returns the whole reply. A dump is requested again if something changed during it.
     fn exchange(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         for _ in 0..DUMPS {
             if let Some(reply) = self.attempt(kind, flags, body)? {
@@ -147,7 +147,7 @@ impl Netlink {
         self.add_link(own.attributes(), &[kind, data])
     }
 
-    /// Makes a bridge, which forwards by hardware address at once, without spanning tree.
+    /// Makes a bridge without spanning tree, so that it forwards from the start.
     pub(crate) fn add_bridge(&mut self, name: &str, mtu: u32) -> io::Result<()> {
         let attributes = [text(LINK_NAME, name), number(LINK_MTU, mtu)].concat();
         self.add_link(attributes, &[text(INFO_KIND, "bridge")])
@@ -197,7 +197,7 @@ impl Netlink {
         self.change(DELETE_LINK, 0, &[head])
     }
 
-    /// Adds an address, usable at once, or keeps an existing one.
+    /// Adds an address that is usable at once; an existing one is kept.
     pub(crate) fn add_address(&mut self, name: &str, to: IpAddr, prefix: u8) -> io::Result<()> {
         const ADDRESS: u16 = 1;
         const LOCAL: u16 = 2;
@@ -286,7 +286,7 @@ fn qdisc_head(index: u32) -> Vec<u8> {
 /// Encodes `struct rtmsg` for a unicast route of the main table.
 fn route_head(route: &Route<'_>) -> Vec<u8> {
     const MAIN: u8 = 254;
-    // The kernel's own route of the subnet is replaced only by a route with the same attributes.
+    // The kernel's own route to the subnet is replaced only by a route with equal attributes.
     const KERNEL: u8 = 2;
     const UNICAST: u8 = 1;
     const LINK: u8 = 253;
@@ -331,7 +331,7 @@ fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     const PARAMETERS: u16 = 1;
     const RATE64: u16 = 4;
     const BURST: u16 = 6;
-    // With TC_LINKLAYER_ETHERNET, a frame costs its length, and no rate table is needed.
+    // With TC_LINKLAYER_ETHERNET a frame counts with its length, and no rate table is needed.
     const ETHERNET: u8 = 1;
     // The rate is struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate.
     let mut parameters = vec![0, ETHERNET, 0, 0, 0, 0, 0, 0];
@@ -340,7 +340,7 @@ fn token_bucket_options(rate: u64, burst: u32, limit: u32) -> Vec<Vec<u8>> {
     // The peak rate is an empty struct tc_ratespec.
     parameters.extend([0; 12]);
     parameters.extend(limit.to_ne_bytes());
-    // The fields buffer and mtu, in ticks, are unused: BURST and the lack of a peak rate overrule them.
+    // The fields buffer and mtu, in ticks, are unused: the kernel uses BURST instead, and there is no peak rate.
     parameters.extend([0; 8]);
     let mut options = vec![attribute(PARAMETERS, &parameters), number(BURST, burst)];
     if rate > u64::from(u32::MAX) {
@@ -365,7 +365,7 @@ fn port(link: &Link<'_>, queue: Option<Queue>) -> PortStatus {
     }
 }
 
-/// A port without a queue reports `noqueue`.
+/// The queue of a port; `None` if the kernel reports `noqueue`.
 fn queue(qdisc: &Qdisc<'_>) -> Option<Queue> {
     let stats = qdisc.stats.unwrap_or_default();
     (qdisc.kind != "noqueue").then(|| Queue {

@@ -1,4 +1,4 @@
-//! Programs that run in a host.
+//! Programs that run in a host of a lab.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,19 +15,19 @@ use rustix::process::Signal;
 
 use crate::error::LabError;
 
-/// Destinations of a program's output.
+/// Destination of a program's output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
-    /// The output goes to the holder of the [`Running`].
+    /// The output can be read from the [`Running`].
     #[default]
     Pipe,
-    /// The output goes to the same destination as the caller's.
+    /// The output goes where the caller's output goes.
     Inherit,
     /// The output is discarded.
     Null,
 }
 
-/// A program that runs in a host. It gets the environment that the caller had when it built the lab, and no input.
+/// A program to run in a host. It gets the environment that the caller had when it built the lab, and no input.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     pub(crate) argv: Vec<OsString>,
@@ -39,7 +39,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Makes a program by its path, or by its name in `PATH`.
+    /// Makes a program from its path, or from a name that is searched in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self::default().arg(program)
     }
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// Descriptors of a program that is about to start: the ends that it gets and the ends that stay.
+/// Descriptors for a program that is about to start: those that the program gets, and those that stay here.
 pub(crate) struct Streams {
     inner: [OwnedFd; 4],
     stdout: Option<File>,
@@ -191,7 +191,7 @@ impl Running {
         Ok(status)
     }
 
-    /// Waits until the program ends, but at most for `time`; returns `None` if it still runs then.
+    /// Waits until the program ends, but at most for `time`; returns `None` if it is still running.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<ExitStatus>, LabError> {
         if self.status.is_none() && !readable(&[self.exit.as_fd()], Some(time))? {
             return Ok(None);
@@ -213,11 +213,11 @@ impl Running {
         self.wait()
     }
 
-    /// Reads piped output to its end, then waits for the program's end.
+    /// Reads the piped output to its end, then waits until the program ends.
     pub fn finish(mut self) -> Result<Finished, LabError> {
         let mut pipes = [self.stdout.take(), self.stderr.take()];
         let mut texts = [Vec::new(), Vec::new()];
-        // Both pipes are read together: a program that fills one of them would otherwise wait for ever.
+        // Both pipes are read together: otherwise a program that fills the other one would wait forever.
         while pipes.iter().any(Option::is_some) {
             let open: Vec<_> = pipes.iter().flatten().map(AsFd::as_fd).collect();
             readable(&open, None)?;

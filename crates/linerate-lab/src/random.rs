@@ -1,6 +1,6 @@
 //! Random numbers from a seed.
 
-/// A generator of random numbers: splitmix64 (Steele, Lea, Flood 2014), whose quality suffices for this.
+/// A generator of random numbers: splitmix64 (Steele, Lea, Flood 2014), which is good enough for labs.
 pub(crate) struct Random {
     state: u64,
 }

@@ -1,4 +1,4 @@
-//! The parts of a lab, and the counters of its ports.
+//! The description of a lab, and the counters of its ports.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 
-/// Connection between the hosts.
+/// How the two hosts are connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
     /// Topology near - router - far, each link a subnet of its own. Every fault can be planted.
     #[default]
     Routed,
-    /// Topology near - bridge - far, one subnet; the router's ports `near` and `far` are the bridge's.
+    /// Topology near - bridge - far, one subnet; the ports `near` and `far` belong to the bridge.
     Bridged,
-    /// Topology near - far, one link. Faults of the network in between cannot be planted.
+    /// Topology near - far, one link. Faults of a router or bridge cannot be planted.
     Direct,
 }
 
@@ -61,9 +61,8 @@ pub struct Spec {
     pub topology: Topology,
     /// Faults that are planted from the start, in this order.
     pub faults: Vec<Fault>,
-    /// Congestion control of every connection that does not choose one itself. It is set as an attribute of the
-    /// hosts' routes, which also allows those that `net.ipv4.tcp_allowed_congestion_control` does not; `None`
-    /// leaves the system's.
+    /// Congestion control of every connection that does not choose one itself; `None` leaves the system's. It is an
+    /// attribute of the hosts' routes, which may also have one that `net.ipv4.tcp_allowed_congestion_control` lacks.
     pub congestion: Option<String>,
     /// MTU of all ports.
     pub mtu: u32,
@@ -75,7 +74,7 @@ impl Default for Spec {
     }
 }
 
-/// Addresses of an end of the path.
+/// Addresses of a host on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4 address of the host.
@@ -105,7 +104,7 @@ pub struct PortStatus {
     pub tx_bytes: u64,
     /// Frames sent; a group that was segmented late counts once.
     pub tx_packets: u64,
-    /// Frames dropped on transmission, behind the queue.
+    /// Frames dropped on transmission, after the queue.
     pub tx_dropped: u64,
     /// Queueing discipline of the port, if it has one.
     pub queue: Option<Queue>,
@@ -122,21 +121,20 @@ pub struct Queue {
     pub packets: u64,
     /// Packets that were dropped because the queue was full.
     pub drops: u64,
-    /// Times that the queue held a packet back.
+    /// Number of times that the queue held a packet back.
     pub overlimits: u64,
     /// Bytes that are in the queue now.
     pub backlog_bytes: u64,
 }
 
-/// The counters of the process that forwards packets and acts as the network.
+/// The counters of the process on the wire, which forwards packets. Each has two values: forward and in reverse.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forwarded {
-    /// Bytes of frames passed on, forward and in reverse.
+    /// Bytes of forwarded frames.
     pub bytes: [u64; 2],
-    /// Frames passed on; a group that was segmented late counts once.
+    /// Frames forwarded; a group that was segmented late counts once.
     pub frames: [u64; 2],
-    /// Frames that the process lost by itself. They are an unplanned fault, so a measurement made in the meantime is
-    /// invalid.
+    /// Frames that the process lost by itself. This is an unplanned fault: a measurement during such a loss is invalid.
     pub lost: [u64; 2],
     /// The longest delay of a frame beyond its due time, in nanoseconds.
     pub latest_ns: [u64; 2],

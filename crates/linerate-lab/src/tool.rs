@@ -1,9 +1,9 @@
-//! Programs of the system that labs need.
+//! Finds the programs of this machine that labs need.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Folders of administrators' programs, which an ordinary user's `PATH` may not contain.
+/// Folders that are searched after those in `PATH`, which may lack the folders of administrators.
 const ALSO: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
 /// Returns the path of a program; `None` if it is not installed.

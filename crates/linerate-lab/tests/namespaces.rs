@@ -1,6 +1,6 @@
-//! Real labs. A lab's owner must have one thread, so this test has a `main` of its own: each case
-//! runs in a process of its own. If the user who runs the tests is root, it runs as an ordinary user,
-//! and where rights may matter as root, too.
+//! Tests of real labs. A lab's owner must have one thread, so this test has its own `main`, and each case has its own
+//! process. If root runs the tests, all cases are run as an ordinary user, and those that may depend on rights also as
+//! root.
 
 mod cases;
 mod harness;

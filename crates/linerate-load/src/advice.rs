@@ -1,4 +1,4 @@
-//! Settings that the sampler gives to a worker while the worker runs.
+//! Settings that the sampler changes for a worker while the worker runs.
 //!
 //! Workers do not read the clock. The sampler does: it computes rates and stores them here.
 
@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Smallest operation if the plan leaves the size open, in bytes.
 const OP_MIN: u32 = 16 * 1024;
-/// Size of the first operations, before a rate is known, in bytes.
+/// Size of the operations while the rate is not known yet, in bytes.
 const OP_FIRST: u32 = 64 * 1024;
-/// Duration of an operation's payload at the current rate, in nanoseconds: long enough that calls cost little.
+/// How long the payload of an operation lasts at the current rate, in nanoseconds: so long that calls cost little.
 const OP_NANOS: u64 = 2_500_000;
-/// Size of an operation even if the send buffer is smaller, in bytes. Linux (seen on 6.18) applies the send buffer's
-/// bound only from the second packet of a write on. Writes of one packet (64 KiB) therefore exceed it many times, in
-/// bursts, and goodput then depends on the size of the write.
+/// Least size of an operation in bytes, even if the send buffer is smaller, unless its payload lasts too long. Linux
+/// (seen on 6.18) applies the limit of the send buffer only from the second packet of a write on. So writes of a single
+/// packet (64 KiB) exceed the limit many times, in bursts, and goodput depends on the size of the write.
 const OP_WHOLE: u32 = 128 * 1024;
-/// Longest duration of an operation's payload, in nanoseconds, so that stops are noticed on slow paths.
+/// Longest time that an operation of `OP_WHOLE` bytes may last, in nanoseconds, so that a stop is noticed on slow
+/// paths.
 const OP_NANOS_MAX: u64 = 100_000_000;
 
-/// Advice to one worker, in a pair of cache lines of its own; it is written a few times a second.
+/// Settings of one worker, in a pair of cache lines of their own; they are written a few times a second.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Advice {
@@ -29,15 +30,16 @@ pub struct Advice {
     /// Pace of a sender in bytes per second; zero if it has none.
     pace: u64,
     counting: AtomicBool,
-    /// Times at which the worker began and ended to count, on this host's clock; zero before.
+    /// Times at which operations began and stopped counting, on this host's clock; zero before.
     counted: [AtomicU64; 2],
 }
 
 impl Advice {
-    /// Makes advice for operations of `asked` bytes or, if that is zero, of a size that follows the rate up to `cap`.
-    pub fn new(asked: u64, cap: u32) -> Self {
-        let fixed = asked != 0;
-        let most = if fixed { u32::try_from(asked).unwrap_or(u32::MAX) } else { cap.max(1) };
+    /// Makes the settings for operations of `requested` bytes or, if that is zero, of a size that follows the rate up
+    /// to `cap`.
+    pub fn new(requested: u64, cap: u32) -> Self {
+        let fixed = requested != 0;
+        let most = if fixed { u32::try_from(requested).unwrap_or(u32::MAX) } else { cap.max(1) };
         Self {
             most,
             fixed,
@@ -50,14 +52,15 @@ impl Advice {
         }
     }
 
-    /// Sets the payload that gathers in the receive buffer before a receiver reads it. It is zero at first.
+    /// Sets the payload in bytes that may gather in the receive buffer before a receiver reads it. Zero, the default,
+    /// means none.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
         Self { gather: bytes, ..self }
     }
 
-    /// Sets the pace of each stream of a sender, in bytes per second. At the start and after a pause, the sender is
-    /// assumed to be no faster.
+    /// Sets the pace of each stream of a sender, in bytes per second. While no rate is known, the sender is assumed to
+    /// be no faster than this.
     #[must_use]
     pub fn paced(self, pace: Option<u64>) -> Self {
         let pace = pace.map_or(0, |pace| pace.max(1));
@@ -79,8 +82,8 @@ impl Advice {
         self.op.load(Relaxed)
     }
 
-    /// Returns the rate in bytes per second; zero if it is not known yet. For a sender with a pace, an unknown rate
-    /// is the pace, up to the size of a first operation.
+    /// Returns the worker's rate in bytes per second; zero if it is not known yet. If a sender has a pace, an unknown
+    /// rate is assumed to be the pace, but at most `OP_FIRST`.
     pub fn rate(&self) -> u64 {
         match self.rate.load(Relaxed) {
             0 => self.pace.min(u64::from(OP_FIRST)),
@@ -88,9 +91,9 @@ impl Advice {
         }
     }
 
-    /// Returns the rate of each of the worker's `streams` streams in bytes per second, at most their pace. The first data
-    /// of a paced stream leave faster than its pace, since the buffer is empty; what is written for such a rate would
-    /// take long to send.
+    /// Returns the rate of each of the worker's `streams` streams in bytes per second, but at most their pace. The
+    /// first data of a paced stream are accepted faster than its pace, because the send buffer is empty. A write of a
+    /// size for that rate would take long to send.
     pub fn rate_of_each(&self, streams: usize) -> u64 {
         let each = self.rate() / streams.max(1) as u64;
         match self.pace {
@@ -104,33 +107,33 @@ impl Advice {
         self.counting.load(Relaxed)
     }
 
-    /// Returns when operations began to count, and when that ended, on this host's clock; `None` before.
+    /// Returns when operations began and when they stopped counting, on this host's clock; `None` before.
     pub fn counted(&self) -> [Option<u64>; 2] {
         let at = |edge: &AtomicU64| Some(edge.load(Relaxed)).filter(|at| *at > 0);
         [at(&self.counted[0]), at(&self.counted[1])]
     }
 
-    /// Returns whether an operation that was due at the time `due` of this host's clock counts, however late it is
-    /// done.
+    /// Returns whether an operation counts that was due at the time `due` of this host's clock, however late it is
+    /// completed.
     pub fn counts(&self, due: u64) -> bool {
         let [from, until] = self.counted();
         from.is_some_and(|from| due >= from) && until.is_none_or(|until| due < until)
     }
 
-    /// Begins a new step, in which nothing has counted yet.
+    /// Begins a new step, in which no operation counts yet.
     pub fn renew(&self) {
         self.counting.store(false, Relaxed);
         self.counted.iter().for_each(|edge| edge.store(0, Relaxed));
     }
 
-    /// Counts operations from `now` on, unless they are counted already.
+    /// Makes operations count from `now` on, unless they count already.
     pub fn count_from(&self, now: u64) {
         if !self.counting.swap(true, Relaxed) {
             self.counted[0].store(now, Relaxed);
         }
     }
 
-    /// Stops counting operations at `now`.
+    /// Makes operations not count from `now` on.
     pub fn count_until(&self, now: u64) {
         self.counted[1].store(now, Relaxed);
         self.counting.store(false, Relaxed);
@@ -146,11 +149,11 @@ impl Advice {
     }
 }
 
-/// Returns the next size: doubled, halved or the same, with hysteresis, since a larger operation itself raises the
-/// rate.
+/// Returns the size of the next operation: doubled, halved or unchanged. There is hysteresis, since a larger operation
+/// itself raises the rate.
 fn next_op(now: u32, rate: u64, most: u32) -> u32 {
     let in_time = |nanos: u64| (u128::from(rate) * u128::from(nanos) / 1_000_000_000) as u64;
-    // If the largest size is at most twice that, there is no room to follow the rate.
+    // If the largest size is at most twice `OP_WHOLE`, there is no room to follow the rate: that size is used.
     let least = if most <= 2 * OP_WHOLE { most } else { OP_WHOLE };
     let whole = in_time(OP_NANOS_MAX).min(u64::from(least));
     let fits = in_time(OP_NANOS).max(whole).min(u64::from(most));
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn no_stream_is_faster_than_its_pace() {
         let advice = Advice::new(0, CAP).paced(Some(10_000));
-        // Two streams at their pace, then a burst at the start of both.
+        // Rates of two streams: below their pace, at their pace, and in a burst at the start.
         for (seen, each) in [(18_000, 9_000), (20_000, 10_000), (64_000_000, 10_000)] {
             advice.follow(seen);
             assert_eq!(advice.rate_of_each(2), each, "{seen}");

@@ -1,8 +1,8 @@
-//! The work that the application does with its payload: extra work requested by a trial, and work or pauses planted
-//! by the lab.
+//! The work that the application does with its payload: extra work that a trial requests, and work or pauses that the
+//! lab plants.
 //!
-//! `LINERATE_LAB_APPLICATION` makes this program a costly or slow application, so that the lab can check whether such
-//! an application is detected. The record does not show that it was planted.
+//! With `LINERATE_LAB_APPLICATION`, this program acts as a costly or slow application, so that the lab can check
+//! whether such an application is detected. The record does not show that this was planted.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,9 +16,9 @@ use super::{LoadError, spin};
 
 /// Most work per byte that a plan or the lab may request, in picoseconds.
 pub(crate) const WORK_MAX_PS: u64 = 1_000_000;
-/// Longest pause per operation, so that stops are noticed.
+/// Longest pause per operation that the lab may plant: a stop is noticed only after the pause.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
-/// Longest piece of work in nanoseconds, approximately, so that stops are noticed.
+/// Approximate time of a piece of work, in nanoseconds: a stop is noticed only between two pieces.
 const PIECE_NANOS: f64 = 500_000.0;
 
 /// Work that a thread does on each operation's payload.
@@ -30,7 +30,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Makes the application for a thread of `role` with the settings `knobs`.
+    /// Makes the work of a thread in this role, with the settings `knobs`.
     pub fn new(role: Role, knobs: &Knobs) -> Result<Self, LoadError> {
         static PLANTED: OnceLock<Result<Option<Habit>, String>> = OnceLock::new();
         let planted = PLANTED.get_or_init(|| match std::env::var(VARIABLE) {
@@ -49,7 +49,7 @@ impl Application {
             Role::Sender => knobs.extra_work.sender_ps_per_byte,
             Role::Receiver => knobs.extra_work.receiver_ps_per_byte,
         };
-        // Payload that was dropped in the kernel cannot be read.
+        // A receiver whose payload is dropped in the kernel cannot work on it.
         let seen = role == Role::Sender || knobs.receive == Receive::Copy;
         let (ps, pause) = match planted.filter(|h| h.binds(role)).map(|h| h.burden) {
             Some(Burden::Work { ps_per_byte }) if seen => (extra + ps_per_byte, Nanos(0)),
@@ -64,13 +64,13 @@ impl Application {
         }
     }
 
-    /// Returns whether the application does any work.
+    /// Returns whether the application works or pauses at all.
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.iterations_per_byte > 0.0 || !self.pause.is_zero()
     }
 
-    /// Works on the payload of one operation, until `stop` is set at the latest.
+    /// Works on the payload of one operation, and pauses. Ends early if `stop` is set.
     #[inline]
     pub fn take(&self, bytes: u32, stop: &AtomicBool) {
         if self.iterations_per_byte > 0.0 {
@@ -90,7 +90,7 @@ impl Application {
     }
 }
 
-/// Parses the lab's variable, within the bounds of the engine.
+/// Parses the lab's variable, and checks that it is within the limits of work and pauses.
 fn planted(text: &str) -> Result<Habit, String> {
     let habit: Habit = text.parse().map_err(|e| format!("{e}"))?;
     match habit.burden {

@@ -1,4 +1,5 @@
-//! Payload without marks: a separate control connection starts and ends it.
+//! How a receiver detects the end of payload, and the state of a test whose payload has no marks: there a separate
+//! control connection starts and ends the payload.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -8,51 +9,51 @@ use std::sync::Arc;
 /// How a receiver detects the end of a stream's payload.
 #[derive(Debug, Clone)]
 pub enum Framing {
-    /// Marks within the payload, as between two ends of linerate.
+    /// By marks within the payload, as between two ends of linerate.
     Marked,
-    /// No marks, as in tests of iperf3.
+    /// Without marks, as in tests of iperf3.
     Bare(Arc<Bare>),
 }
 
-/// State that the streams of one test share.
+/// State that all streams of a test without marks share.
 #[derive(Debug, Default)]
 pub struct Bare {
     /// Width of datagram numbers in bits.
     pub(crate) width: Width,
-    /// Datagrams that a paced sender hands over at once; `None` for as few as possible.
+    /// Number of datagrams that a paced sender passes to the kernel in a burst; `None` for as few as possible.
     pub(crate) burst: Option<usize>,
-    /// Bytes that all senders together may still send; `None` if they are unlimited.
+    /// Bytes that all senders together may still send; `None` if there is no limit.
     left: Option<AtomicU64>,
     stage: AtomicU8,
 }
 
-/// Stages of a test.
+/// Stages of a test: its end was announced, and it is over.
 const ENDING: u8 = 1;
 const OVER: u8 = 2;
 
 impl Bare {
-    /// Makes the state of a test whose datagrams have numbers of `width` bits and are sent in bursts of `burst`.
+    /// Makes the state of a test with datagram numbers of this width, whose datagrams are sent in bursts of `burst`.
     pub fn new(width: Width, burst: Option<usize>) -> Self {
         Self { width, burst, ..Self::default() }
     }
 
-    /// Limits the bytes that all senders of connections may send together.
+    /// Limits the bytes that all senders of the test may send together.
     #[must_use]
     pub fn limited(self, most: Option<u64>) -> Self {
         Self { left: most.map(AtomicU64::new), ..self }
     }
 
-    /// Says that the end was announced: from now on the other end may close its streams.
+    /// Records that the control connection announced the end: from now on the other end may close its streams.
     pub fn say_end(&self) {
         self.stage.fetch_max(ENDING, Relaxed);
     }
 
-    /// Says that no more payload will be received.
+    /// Records that no more payload will be received.
     pub fn finish(&self) {
         self.stage.fetch_max(OVER, Relaxed);
     }
 
-    /// Returns whether the end was announced.
+    /// Returns whether the end of the test was announced.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage.load(Relaxed) >= ENDING
     }

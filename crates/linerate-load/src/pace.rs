@@ -1,29 +1,31 @@
-//! Pacing of datagrams: a rate that the sender keeps by its own clock, in bursts.
+//! Pacing of datagrams: the sender keeps a rate by its own clock, and sends in bursts.
 //!
-//! `SO_MAX_PACING_RATE` would limit datagrams only if the port's queue is `fq`; this works everywhere.
+//! `SO_MAX_PACING_RATE` would limit datagrams only if the port's queueing discipline is `fq`; pacing by the sender
+//! works on every port.
 
 use linerate_units::Rate;
 
-/// Duration of a burst at the rate, in nanoseconds: as long as a sleep may be late.
+/// How long a burst lasts at the rate, in nanoseconds: as long as the delay with which a sleep may end.
 const BURST_NANOS: u64 = 250_000;
 
-/// The schedule of a sender.
+/// When a sender may send its next datagrams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     bits_per_sec: u64,
     datagram_bits: u64,
     burst: usize,
-    /// Time that may be made up for, in nanoseconds.
+    /// Longest delay that the sender makes up for by sending faster, in nanoseconds.
     credit: u64,
-    /// Time at which the schedule began.
+    /// Time at which the schedule began, in nanoseconds of this host's clock.
     epoch: u64,
-    /// Number of datagrams since the epoch.
+    /// Number of datagrams that were sent since the epoch.
     sent: u64,
-    /// Number of datagrams of this burst that may still be sent.
+    /// Number of datagrams of the current burst that may still be sent.
     left: usize,
 }
 
-/// Returns the datagrams of `size` bytes in a burst at `rate`: as few as sleeps allow, and `most` at most.
+/// Returns how many datagrams of `size` bytes a burst at `rate` has: as few as the precision of sleeps permits, and at
+/// most `most`.
 pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
     let bits = u128::from(rate.0) * u128::from(BURST_NANOS) / 1_000_000_000;
     let fits = bits / (u128::from(size).max(1) * 8);
@@ -31,9 +33,9 @@ pub(crate) fn burst(rate: Rate, size: u16, most: usize) -> usize {
 }
 
 impl Pace {
-    /// Makes a pace for datagrams of `size` bytes at `rate`, in bursts of `burst`. A sender that fell behind catches
-    /// up by at most `credit` nanoseconds of the rate, or one burst. A measurement needs little credit, since a flood
-    /// after a stall disturbs it; a requested mean rate needs more.
+    /// Makes a pace for datagrams of `size` bytes at `rate`, in bursts of `burst` datagrams. A sender that is late
+    /// makes up for at most `credit` nanoseconds, or one burst. A measurement needs little credit, since a flood after
+    /// a stall disturbs it; a test that requests a mean rate needs more.
     pub(crate) fn new(rate: Rate, size: u16, burst: usize, credit: u64) -> Self {
         Self {
             bits_per_sec: rate.0.max(1),
@@ -51,7 +53,8 @@ impl Pace {
         (self.epoch, self.sent, self.left) = (now, 0, 0);
     }
 
-    /// Returns how many datagrams may be sent `now`; the error is the time of the next one.
+    /// Returns how many datagrams may be sent at `now`. If none may, the error is the time at which the next burst is
+    /// due.
     pub(crate) fn may(&mut self, now: u64) -> Result<usize, u64> {
         if self.left == 0 {
             let due = self.due(now);
@@ -63,13 +66,13 @@ impl Pace {
         Ok(self.left)
     }
 
-    /// Counts datagrams that were sent.
+    /// Counts datagrams that the sender has sent.
     pub(crate) fn sent(&mut self, datagrams: usize) {
         self.sent += datagrams as u64;
         self.left = self.left.saturating_sub(datagrams);
     }
 
-    /// Returns when the next burst is due.
+    /// Returns when the next burst is due. If that is more than the credit ago, the schedule begins anew.
     fn due(&mut self, now: u64) -> u64 {
         let due = self.epoch.saturating_add(self.takes(self.sent));
         let credit = self.credit.max(self.takes(self.burst as u64));
@@ -81,7 +84,7 @@ impl Pace {
         due
     }
 
-    /// Returns the time that `datagrams` datagrams last at the rate, in nanoseconds.
+    /// Returns how long `datagrams` datagrams last at the rate, in nanoseconds.
     fn takes(&self, datagrams: u64) -> u64 {
         let bits = u128::from(datagrams) * u128::from(self.datagram_bits);
         let nanos = bits * 1_000_000_000 / u128::from(self.bits_per_sec);
@@ -96,8 +99,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const CREDIT: u64 = SECOND / 1000;
 
-    /// Sends for a second by a clock that wakes `late` after each due time, no more than `call` at once;
-    /// datagrams sent.
+    /// Sends for a second, at most `call` datagrams at once, with a clock that wakes the sender `late` nanoseconds
+    /// after each due time. Returns the number of datagrams sent.
     fn run(pace: &mut Pace, late: u64, call: usize) -> u64 {
         let (mut now, mut all) = (5, 0);
         pace.begin(now);
@@ -121,7 +124,7 @@ mod tests {
             (100, 64, 4096),
             (1000, 64, 4096),
             (5000, 1472, 4096),
-            // Less than a quarter of a millisecond's worth.
+            // A burst of less than a quarter of a millisecond.
             (5000, 1472, 89),
             (40_000, 1472, 89),
             (40_000, 64, 2048),
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_burst_that_was_asked_for_is_sent_in_one_go() {
-        // A datagram of 1250 B is a millisecond at 10 Mb/s.
+        // A datagram of 1250 bytes lasts a millisecond at 10 Mb/s.
         let mut pace = Pace::new(Rate(10_000_000), 1250, 100, CREDIT);
         assert_eq!(pace.may(0), Ok(100));
         pace.sent(64);
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_short_stall_is_made_good_and_a_long_one_up_to_a_bound() {
-        // One datagram is 10 us.
+        // One datagram lasts 10 us at this rate.
         let after = |stall: u64, credit: u64| {
             let mut pace = Pace::new(Rate(1_000_000_000), 1250, 25, credit);
             let mut sent = 0;

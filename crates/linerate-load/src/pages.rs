@@ -11,8 +11,8 @@ pub(crate) struct Pages {
 const PAGE: usize = 4096;
 
 impl Pages {
-    /// Allocates `len` bytes, unless they exist already. They are written, so that their memory is on the node of the
-    /// calling thread.
+    /// Allocates `len` bytes, unless the buffer has that size already. The bytes are written, so that their memory is
+    /// on the NUMA node of the calling thread.
     pub(crate) fn ensure(&mut self, len: usize) -> bool {
         if self.len == len && !self.store.is_empty() {
             return false;
@@ -23,12 +23,12 @@ impl Pages {
         true
     }
 
-    /// Fills the buffer with bytes that no link can compress.
+    /// Fills the buffer with random bytes, which no link can compress.
     pub(crate) fn randomize(&mut self) -> std::io::Result<()> {
         randomize(self.bytes_mut())
     }
 
-    /// Makes `len` random bytes, unless they exist already.
+    /// Makes a buffer of `len` random bytes, unless it has that size already.
     pub(crate) fn fill(&mut self, len: usize) -> std::io::Result<()> {
         if self.ensure(len) { self.randomize() } else { Ok(()) }
     }
@@ -42,11 +42,11 @@ impl Pages {
     }
 }
 
-/// Fills a slice with bytes that no link can compress.
+/// Fills a slice with random bytes, which no link can compress.
 pub(crate) fn randomize(bytes: &mut [u8]) -> std::io::Result<()> {
     let mut state = getrandom::u64().map_err(std::io::Error::other)?;
     for chunk in bytes.chunks_mut(8) {
-        // splitmix64, https://prng.di.unimi.it/splitmix64.c
+        // Algorithm splitmix64, https://prng.di.unimi.it/splitmix64.c
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,13 +1,13 @@
-//! CPU work of a known cost: computing, without memory and without the clock.
+//! CPU work of a known cost: computing, without access to memory or the clock.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 
 use linerate_sys::clock;
 
-/// Iterations of one calibration, about half a millisecond.
+/// Number of iterations of one calibration, which take about half a millisecond.
 const TRY: u64 = 300_000;
-/// Number of calibrations; the fastest counts, since others were interrupted or began on a slow clock.
+/// Number of calibrations. The fastest is used, since others were interrupted or began at a low clock frequency.
 const TRIES: u32 = 9;
 
 /// Runs `iterations` steps of a chain in which each step depends on the previous one.
@@ -19,7 +19,7 @@ pub(crate) fn spin(iterations: u64) {
     black_box(x);
 }
 
-/// Returns how many iterations last one nanosecond on this machine; measured once per process.
+/// Returns how many iterations take one nanosecond on this machine. It is measured once per process.
 pub(crate) fn per_nano() -> f64 {
     static PER_NANO: OnceLock<f64> = OnceLock::new();
     *PER_NANO.get_or_init(|| {
@@ -40,12 +40,13 @@ mod tests {
 
     #[test]
     fn work_takes_time_in_proportion() {
-        // Time on a CPU, which does not grow while other work has the CPU. The kernel counts it at its ticks.
+        // Time for which the thread ran on a CPU. Unlike elapsed time, it does not grow while other threads have the
+        // CPU.
         let on_cpu = || {
             let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
             text.split(' ').next().unwrap().parse::<u64>().unwrap()
         };
-        // In turn, since the machine may be slow for a while.
+        // The two amounts of work take turns, since the machine may be slow for a while.
         let mut sums = [0, 0];
         for _ in 0..20 {
             for (sum, n) in sums.iter_mut().zip([100_000, 400_000]) {

@@ -5,22 +5,22 @@ use linerate_units::stats::Exact;
 
 use super::LoadError;
 
-/// Longest round trip that is recorded exactly; longer ones are recorded with this value.
+/// Longest round trip that the counts distinguish, in nanoseconds; longer ones are counted at this value.
 const LONGEST_NANOS: u64 = 60_000_000_000;
-/// Significant digits of a time that are kept.
+/// Number of significant digits of a time that the counts keep.
 const DIGITS: u8 = 3;
 
 /// Maximum memory for the times of a step in bytes: 1024 counts for each power of two.
 pub(super) const ROOM: usize = 256 * 1024;
 
-/// Round-trip times with three significant digits, and their counts; and sums that are exact.
+/// Round-trip times with three significant digits and their counts, and exact sums.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     counts: Option<Histogram<u64>>,
     sums: Sums,
 }
 
-/// Sums of times, to the nanosecond.
+/// Sums of round-trip times, to the nanosecond.
 #[derive(Debug, Clone, Copy)]
 struct Sums {
     number: u64,
@@ -48,7 +48,7 @@ impl Sums {
         self.squares = self.squares.saturating_add(squares);
     }
 
-    /// The sums in the form of a record; `None` if nothing was added.
+    /// Returns the sums in the form of a record; `None` if no time was added.
     fn exact(&self) -> Option<Exact> {
         let number = self.number as f64;
         let mean = self.sum as f64 / number;
@@ -73,7 +73,7 @@ impl Times {
         Ok(())
     }
 
-    /// Counts `times` round trips of `nanos`.
+    /// Counts `times` round trips, each of `nanos` nanoseconds.
     #[inline(always)]
     pub(super) fn record(&mut self, nanos: u64, times: u64) {
         if let Some(room) = &mut self.counts {
@@ -82,12 +82,12 @@ impl Times {
         }
     }
 
-    /// The exact sums of the times of this step; `None` if there are none.
+    /// Returns the exact sums of this step's times; `None` if there are none.
     pub(super) fn exact(&self) -> Option<Exact> {
         self.sums.exact()
     }
 
-    /// Takes all times: values in nanoseconds, ascending, with their counts.
+    /// Takes all times: values in nanoseconds, ascending, each with its count.
     pub(super) fn take(&mut self) -> Vec<(u64, u64)> {
         let Some(room) = self.counts.take() else {
             return Vec::new();
@@ -115,11 +115,11 @@ mod tests {
         times.record(1_000_000, 2);
         times.record(500, 1);
         times.record(u64::MAX, 1);
-        let told = times.take();
-        assert_eq!(told.iter().map(|(_, n)| n).sum::<u64>(), 4);
-        assert_eq!(told[0], (500, 1));
-        assert!(told[1].0.abs_diff(1_000_000) < 1_000 && told[1].1 == 2);
-        assert!(told[2].0 >= LONGEST_NANOS);
+        let reported = times.take();
+        assert_eq!(reported.iter().map(|(_, n)| n).sum::<u64>(), 4);
+        assert_eq!(reported[0], (500, 1));
+        assert!(reported[1].0.abs_diff(1_000_000) < 1_000 && reported[1].1 == 2);
+        assert!(reported[2].0 >= LONGEST_NANOS);
         assert_eq!(times.take(), []);
     }
 
@@ -131,9 +131,9 @@ mod tests {
         times.record(100_000, 1);
         times.record(2_000, 499);
         assert_eq!(times.exact().map(|exact| exact.most), Some(100_000));
-        let told = times.take();
-        assert_eq!((told[0], told[1].1), ((2_000, 999), 1));
-        assert!(told[1].0.abs_diff(100_000) < 100, "{told:?}");
+        let reported = times.take();
+        assert_eq!((reported[0], reported[1].1), ((2_000, 999), 1));
+        assert!(reported[1].0.abs_diff(100_000) < 100, "{reported:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! How the lab makes an application slow, and the text that configures it.
+//! The habit that makes an application of the lab slow, and the text that configures it.
 //!
-//! The lab sets [`VARIABLE`] for the programs of one host; the engine reads it. Both use the type in this
-//! module, so they cannot disagree.
+//! The lab sets the environment variable [`VARIABLE`] for the programs of one host; the engine reads it. Both parse and
+//! print it with the type [`Habit`], so they cannot disagree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use linerate_units::{Nanos, UnitError};
 
-/// Name of the environment variable with a [`Habit`].
+/// Name of the environment variable that holds a [`Habit`] as text.
 pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 
 /// The role of an application on a connection.
@@ -19,7 +19,7 @@ pub const VARIABLE: &str = "LINERATE_LAB_APPLICATION";
 pub enum Role {
     /// The application sends payload, or drives round trips.
     Sender,
-    /// The application receives payload, or answers.
+    /// The application receives payload, or answers the messages of round trips.
     Receiver,
 }
 
@@ -29,19 +29,19 @@ pub enum Role {
 pub enum Burden {
     /// CPU time for each byte of payload, in picoseconds.
     Work {
-        /// Picoseconds per byte.
+        /// CPU time in picoseconds for each byte.
         ps_per_byte: u64,
     },
     /// A pause between operations, without CPU use.
     Pause {
-        /// The length of the pause.
+        /// Length of the pause before the next operation.
         per_operation: Nanos,
     },
 }
 
-/// A burden, and who bears it.
+/// A burden, and the end that has it.
 ///
-/// As text: `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`.
+/// Its text is `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habit {
     /// The end that has the burden; `None` for both ends.
@@ -50,24 +50,24 @@ pub struct Habit {
     pub burden: Burden,
 }
 
-/// The text is not the description of a habit.
+/// The text does not describe a habit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HabitError {
-    /// The text has another form.
+    /// The text does not have the form of a [`Habit`].
     #[error("`{0}` is not `[sender,|receiver,]work=800ps/B` or `...pause=200us/op`")]
     Form(String),
     /// The text of the pause is not a duration.
     #[error("`{text}`: {error}")]
     Pause {
-        /// The text that could not be read.
+        /// The text of the pause, which could not be read.
         text: String,
-        /// The problem with the time.
+        /// Why the text is no duration.
         error: UnitError,
     },
 }
 
 impl Habit {
-    /// Whether a thread of `role` bears it.
+    /// Whether a thread with this `role` has the burden.
     pub fn binds(self, role: Role) -> bool {
         self.role.is_none_or(|own| own == role)
     }

@@ -1,11 +1,12 @@
-//! Factors: the things that a trial can change, and the kinds of trials that change them.
+//! Factors: what a trial can change, and the kinds of trials that change them.
 //!
-//! A cause predicts the effect of a change of a factor; a trial makes the change. A factor is a row of the
-//! table here, and so is a kind of trial. `causes/predict.rs::bystander` has the predictions for factors that a cause is not about.
+//! A cause predicts the effect of a change of a factor; a trial makes the change. Factors and kinds of trials are rows
+//! of tables in this module. `causes/predict.rs::bystander` has the predictions of a cause for factors that have
+//! nothing to do with it.
 
 use crate::transport::Feature;
 
-/// The class of changes that a factor belongs to. Causes predict the same of most factors of a class.
+/// The class of a factor, by what its change does. Most factors of a class have the same predicted effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// More streams at the same time.
@@ -14,23 +15,23 @@ pub enum Class {
     LargerBuffer,
     /// Buffers and windows of half the size.
     HalfBuffer,
-    /// Another setting for the way in which a host handles packets.
+    /// Another setting of how a host handles packets.
     Packets,
     /// More CPU work for each byte.
     Work,
     /// Smaller reads or writes.
     Calls,
-    /// Another pace of the sender.
+    /// Another pace of the sender, or none.
     Pace,
     /// Another congestion control of the connections.
     Congestion,
     /// Another size of the segments.
     Segment,
-    /// Send without a copy.
+    /// Payload is handed over or received without a copy.
     Copy,
-    /// Other CPUs or another node for the threads.
+    /// Other CPUs or another NUMA node for the threads of an end.
     Placement,
-    /// Other connections with the same settings.
+    /// Connections from other TCP ports, with the same settings.
     Redial,
 }
 
@@ -50,8 +51,8 @@ macro_rules! factors {
                 }
             }
 
-            /// The features that a transport needs for it. Datagrams have no window and no congestion control, and each
-            /// write is one datagram.
+            /// The features that a transport needs for a trial of this factor. Datagrams have no window and no
+            /// congestion control, and each write is one datagram.
             pub const fn needs(self) -> &'static [Feature] {
                 match self {
                     $(Self::$factor => &[$(Feature::$feature)?],)*
@@ -92,21 +93,21 @@ factors! {
     OtherPorts Redial [Connections] "Other source ports, by which fewer streams share a receive queue.";
 }
 
-/// A row of the table of trial kinds.
+/// A row of the table of trial kinds, [`TRIALS`].
 #[derive(Debug, Clone, Copy)]
 pub struct TrialKind {
-    /// Stable id, as it stands in records.
+    /// Stable id of the trial kind, as in records.
     pub id: &'static str,
     /// The factor that the trial changes.
     pub factor: Factor,
-    /// The tried change in words, as they follow the word "testing".
+    /// The tried change in words that follow "testing".
     pub words: &'static str,
-    /// The change in the past tense, before "gave x1.92".
+    /// The change in the past tense, as text before "gave x1.92".
     pub change: &'static str,
 }
 
-/// Every kind of trial. If two kinds separate the same rivals, the earlier one is preferred: kinds that can
-/// show a gain come before those that only show a loss.
+/// Every kind of trial. If two kinds distinguish the same rival causes, the run prefers the one listed first. Kinds
+/// that can show a gain are listed before kinds that only show a loss.
 pub const TRIALS: &[TrialKind] = &[
     TrialKind {
         id: "unpaced",
@@ -126,7 +127,7 @@ pub const TRIALS: &[TrialKind] = &[
         words: "whether a larger send buffer helps",
         change: "a larger send buffer",
     },
-    // Settings of a host, where it was allowed to change them.
+    // Trials that change a setting of a host. They need the user's permission.
     TrialKind {
         id: "host-window",
         factor: Factor::HostWindow,
@@ -265,7 +266,7 @@ pub const TRIALS: &[TrialKind] = &[
         words: "whether threads gain on a CPU that has nothing else to do",
         change: "moving the threads to an idle CPU",
     },
-    // Last: how much they gain depends on what a copy weighs here, which only the trial shows.
+    // These trials are last: only the trial shows what share of the CPU time a copy costs here.
     TrialKind {
         id: "discard",
         factor: Factor::Discard,
@@ -280,7 +281,7 @@ pub const TRIALS: &[TrialKind] = &[
     },
 ];
 
-/// The row of a trial kind with a given id.
+/// The row of the trial kind with this id.
 pub fn kind(id: &str) -> Option<&'static TrialKind> {
     TRIALS.iter().find(|k| k.id == id)
 }

@@ -1,11 +1,11 @@
-//! What a run measures and tries: the plan, with every default filled in.
+//! The plan of a run: what it measures and tries, with every default filled in.
 //!
-//! Owns the words of a path ([`path`]), the ways to move bytes and their options ([`transport`]), what a trial can
-//! change ([`factor`], [`change`]), and the points of studies and searches ([`study`], [`search`]). Knows no
-//! reading: what was measured is in the record.
+//! This crate owns the words of a path ([`path`]), the ways to move bytes and their options ([`transport`]), what a
+//! trial can change ([`factor`], [`change`]), and the points of studies and searches ([`study`], [`search`]). It has no
+//! readings: these are in the record.
 //!
-//! A *set* is a group of warm connections made with one choice of [`Knobs`]; a *step* uses one or
-//! more sets for a time. A trial's two settings are two sets, measured in turn.
+//! A *set* is a group of warm connections made with the same [`Knobs`]; a *step* loads one or more sets for a time. A
+//! trial compares two sets, measured in turn.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -33,9 +33,9 @@ pub enum Handover {
     /// Each send copies the payload into the kernel, as applications do.
     #[default]
     Copy,
-    /// The kernel sends from the program's memory (`MSG_ZEROCOPY`), and reports when it no longer needs it.
+    /// The kernel sends from the program's memory (`MSG_ZEROCOPY`), and reports when it no longer needs that memory.
     Zerocopy,
-    /// The kernel sends pages of a file in memory (`sendfile`).
+    /// The kernel sends pages of a file that is in memory (`sendfile`).
     Sendfile,
     /// Both ends use io_uring: the kernel sends registered pages of the sender, and fills buffers that the receiver
     /// provides.
@@ -44,7 +44,7 @@ pub enum Handover {
 }
 
 impl Handover {
-    /// The word used in text and JSON.
+    /// Name of the handover in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -54,8 +54,8 @@ impl Handover {
         }
     }
 
-    /// Whether the kernel is asked to send the program's own pages, and reports whether it did.
-    pub const fn is_told(self) -> bool {
+    /// Whether the kernel sends the program's own pages if it can, and reports whether it did.
+    pub const fn is_reported(self) -> bool {
         matches!(self, Self::Zerocopy | Self::IoUring)
     }
 }
@@ -67,13 +67,13 @@ pub enum Receive {
     /// Payload is copied into a user buffer, as applications do.
     #[default]
     Copy,
-    /// Dropped in the kernel (`MSG_TRUNC`): what reception costs without the copy.
+    /// The kernel drops payload (`MSG_TRUNC`) instead of copying it. This shows the cost of reception without the copy.
     Discard,
 }
 
-/// Extra CPU work that the tool itself does on its threads, per byte of payload.
+/// Extra CPU work that linerate does on its own threads, for each byte of payload.
 ///
-/// A trial's factor: a thread without slack slows down in proportion, a thread with slack does not.
+/// It is a factor of trials: a thread that is always busy slows down in proportion, a thread with idle time does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtraWork {
     /// Work of each sending thread, picoseconds of CPU time per byte.
@@ -82,71 +82,72 @@ pub struct ExtraWork {
     pub receiver_ps_per_byte: u64,
 }
 
-/// The settings of the connections of one set that the tool controls: the factors of trials.
+/// The settings of the connections of one set that linerate controls: the factors of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent factors of connections")]
 #[serde(default)]
 pub struct Knobs {
-    /// Connections, each with a thread at both ends.
+    /// Number of connections. Each has a thread at both ends.
     pub streams: u32,
-    /// Payload handed to the kernel in one send; zero lets each end choose by the rate it sees. For
-    /// datagrams: their size; zero is the size that fits one packet of the route. For loads of memory: the
-    /// size of each thread's array.
+    /// Payload handed to the kernel in one send; zero lets each end choose by the rate that it measures. For datagrams:
+    /// payload of each, zero for what fits one packet of the route. For loads of memory: the size of each thread's
+    /// array.
     pub write_size: Bytes,
-    /// Largest payload that one receive reads from the kernel; zero lets each end choose.
+    /// Largest payload that one receive reads from the kernel; zero lets each end choose the size.
     pub read_size: Bytes,
-    /// `TCP_NODELAY`.
+    /// Whether `TCP_NODELAY` is set: small writes are sent at once.
     pub nodelay: bool,
     /// The requested `SO_SNDBUF`; `None` leaves the kernel's autotuning on.
     pub send_buffer: Option<Bytes>,
     /// The requested `SO_RCVBUF`; `None` leaves the kernel's autotuning on.
     pub recv_buffer: Option<Bytes>,
-    /// `TCP_WINDOW_CLAMP` on the receiver: an upper bound of the window it offers.
+    /// Upper bound of the window that the receiver offers (`TCP_WINDOW_CLAMP`), in bytes; `None` sets no bound.
     pub window_clamp: Option<Bytes>,
-    /// `TCP_MAXSEG`.
+    /// Largest payload of a TCP segment (`TCP_MAXSEG`), in bytes; `None` leaves the kernel's.
     pub mss: Option<u32>,
-    /// Highest rate of each stream: `SO_MAX_PACING_RATE`; for datagrams, kept by the sender's own clock.
+    /// Highest rate of each stream (`SO_MAX_PACING_RATE`). For datagrams the sender's own clock keeps the rate.
     pub pacing: Option<Rate>,
-    /// Congestion control of both ends; `None` leaves the system's.
+    /// Congestion control at both ends; `None` leaves the one that the system uses.
     pub congestion: Option<String>,
-    /// How the sender hands payload over.
+    /// How the sender hands payload to the kernel.
     pub copy: Handover,
-    /// How the receiver takes payload.
+    /// How the receiver reads payload.
     pub receive: Receive,
-    /// Extra CPU work per byte.
+    /// Extra CPU work of the threads for each byte.
     pub extra_work: ExtraWork,
-    /// The NUMA node that sending threads are kept on; `None` leaves the choice to that end.
+    /// The NUMA node whose CPUs run the sending threads; `None` leaves the choice to that end.
     pub sender_node: Option<u32>,
-    /// The NUMA node that receiving threads are kept on; `None` leaves the choice to that end.
+    /// The NUMA node whose CPUs run the receiving threads; `None` leaves the choice to that end.
     pub receiver_node: Option<u32>,
-    /// The CPUs that sending threads are pinned to, one for each stream; empty leaves the choice to that end.
-    /// They take precedence over the node.
+    /// The CPUs that sending threads are pinned to, one for each stream; if empty, that end chooses. These CPUs take
+    /// precedence over [`Knobs::sender_node`].
     pub sender_cpus: Vec<u32>,
-    /// The CPUs that receiving threads are pinned to, one for each stream; empty leaves the choice to that
-    /// end. They take precedence over the node.
+    /// The CPUs that receiving threads are pinned to, one for each stream; if empty, that end chooses. These CPUs take
+    /// precedence over [`Knobs::receiver_node`].
     pub receiver_cpus: Vec<u32>,
-    /// Whether connections are dialled again, from other source ports, until fewer of them share a receive
-    /// queue than in the base load. The run picks the ports; an end only dials as instructed.
+    /// Whether connections are made again, from other source ports, until fewer of them share a receive queue than in
+    /// the base load. The run picks the ports; an end only connects from the ports of the plan.
     pub other_ports: bool,
-    /// Round trips in open loop: each message has its own due time, from which it is timed, even if earlier
-    /// ones are not yet answered. Otherwise one message is in flight at a time.
+    /// Whether round trips are in open loop: each message is due at its own time and is timed from then, even if
+    /// earlier ones are not yet answered. Otherwise one message is in flight at a time.
     pub open_loop: bool,
-    /// Threads poll for messages or completed operations instead of sleeping until there is one. They use a
-    /// full CPU at any load.
+    /// Whether threads poll for messages or completed operations instead of sleeping until there is one. Polling
+    /// threads use a full CPU at any load.
     pub busy_poll: bool,
-    /// Connections of round trips keep Nagle's algorithm; otherwise `TCP_NODELAY` is set on them in any case.
+    /// Whether connections of round trips keep Nagle's algorithm. If not, `TCP_NODELAY` is set on them, whatever
+    /// `nodelay` is.
     #[serde(skip_serializing_if = "is_false")]
     pub nagle: bool,
-    /// Each message of round trips is handed to the kernel in two writes.
+    /// Whether each message of round trips is handed to the kernel in two writes.
     #[serde(skip_serializing_if = "is_false")]
     pub two_writes: bool,
-    /// Operations that each stream keeps in flight; zero if its transport has no such number.
+    /// Operations that each stream keeps in flight; zero if the transport's options set this number, or it has none.
     #[serde(skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// Options of the transport that are set.
+    /// Options of the transport, as far as they are set.
     #[serde(skip_serializing_if = "Options::is_empty")]
     pub options: Options,
-    /// A setting of a host that is changed while the connections are made and used.
+    /// A setting of a host that is changed while the connections of the set are made and used.
     pub host: Option<HostChange>,
 }
 
@@ -182,25 +183,25 @@ impl Default for Knobs {
     }
 }
 
-/// Omitted if zero, so that records and messages without a depth do not change.
+/// Omits a depth of zero, so that records and messages without a depth stay as in older versions.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
-/// Omitted if false, so that records and messages without the setting do not change.
+/// Omits a setting that is false, so that records and messages without the setting stay as in older versions.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_false(is: &bool) -> bool {
     !*is
 }
 
 impl Knobs {
-    /// The judged quantity of a load with these knobs: operations, if a number of them is kept in flight.
+    /// The quantity that is judged for a load with these knobs: operations per second if `depth` is set, else goodput.
     pub const fn measure(&self) -> Measure {
         if self.depth > 0 { Measure::Operations } else { Measure::Goodput }
     }
 
-    /// The maximum rate of all streams together, if it is limited.
+    /// The maximum rate of all streams together; `None` if the pace is not limited.
     pub fn rate(&self) -> Option<Rate> {
         let each = self.pacing?;
         Some(Rate(each.0.saturating_mul(self.streams.into())))
@@ -211,36 +212,36 @@ impl Knobs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Pattern {
-    /// Payload in one direction, as fast as possible.
+    /// Payload flows in one direction, as fast as possible.
     Stream {
-        /// The direction of the payload.
+        /// Direction in which the payload flows.
         direction: Direction,
     },
-    /// The near end sends `size` bytes, the far end answers with as many; round trips are timed.
+    /// The near end sends `size` bytes, the far end answers with as many, and each round trip is timed.
     PingPong {
-        /// Payload in each direction.
+        /// Payload of each message, in bytes.
         size: Bytes,
-        /// Time from one intended send to the next; zero, or a round trip that takes longer, sends
-        /// the next when the answer is in.
+        /// Time from one due send to the next. If it is zero, or shorter than the round trip, the next message goes
+        /// when the answer is in.
         interval: Nanos,
     },
-    /// Operations, as fast as possible, that involve no program at the other end. Their size is
-    /// [`Knobs::write_size`], and [`Knobs::depth`] of them are in flight.
+    /// Operations as fast as possible, without a program at the other end. Their size is [`Knobs::write_size`], and
+    /// [`Knobs::depth`] of them are in flight.
     Operations {
-        /// The kind of access of each operation.
+        /// What each operation does.
         access: Access,
     },
 }
 
-/// The kind of access of an operation.
+/// What an operation does: read, write or copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Operations read.
+    /// Each operation reads.
     Read,
-    /// Operations write.
+    /// Each operation writes.
     Write,
-    /// It reads and writes as much elsewhere.
+    /// Each operation reads in one place and writes as much in another.
     #[default]
     Copy,
 }
@@ -249,7 +250,7 @@ impl Access {
     /// All kinds of access.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Copy];
 
-    /// The word used in text and JSON.
+    /// Name of the access in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -258,20 +259,20 @@ impl Access {
         }
     }
 
-    /// The settings of a transport's options.
+    /// The access that the transport's options request, or the default.
     pub fn of(options: &Options) -> Self {
         Self::named(options).unwrap_or_default()
     }
 
-    /// The access that an option names.
+    /// The access that the transport's options request; `None` if they request none.
     fn named(options: &Options) -> Option<Self> {
-        let asked = options.word(ACCESS.key);
-        Self::ALL.into_iter().find(|access| Some(access.name()) == asked)
+        let requested = options.word(ACCESS.key);
+        Self::ALL.into_iter().find(|access| Some(access.name()) == requested)
     }
 }
 
 impl Pattern {
-    /// The direction of payload; `None` if it flows in both. Operations count as forward, since the near end
+    /// The direction of payload; `None` if payload flows in both. Operations count as forward, since the near end
     /// requests them.
     pub const fn direction(self) -> Option<Direction> {
         match self {
@@ -281,7 +282,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern without its parameters.
+    /// The kind of the pattern, without its parameters.
     pub const fn kind(self) -> PatternKind {
         match self {
             Self::Stream { .. } => PatternKind::Stream,
@@ -291,20 +292,21 @@ impl Pattern {
     }
 }
 
-/// A set of connections to be made.
+/// The plan of a set: connections that are made with the same settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetPlan {
     /// Number of the set in this run, from 0.
     pub id: u32,
-    /// The traffic of a load.
+    /// The traffic that the connections carry.
     pub pattern: Pattern,
-    /// The settings that the connections are made with.
+    /// The settings with which the connections are made.
     pub knobs: Knobs,
 }
 
 impl SetPlan {
-    /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
-    /// the pattern. Of some transports these options say how many operations are in flight, and whether threads poll.
+    /// Makes a set for the transport `engine`. Options of the transport that do not apply to the pattern are removed.
+    /// Some transports have options for the number of operations in flight and for polling: these options set the
+    /// knobs.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
         let info = transport::of(engine);
         knobs.options = knobs.options.of(info.options, pattern.kind());
@@ -318,59 +320,59 @@ impl SetPlan {
     }
 }
 
-/// The purpose of a step.
+/// Why a step is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Purpose {
-    /// Ping-pong on an otherwise idle path.
+    /// Round trips on an otherwise idle path.
     IdleLatency,
-    /// A direction with the plan's streams and default knobs: what the verdict explains.
+    /// The load that the verdict explains: one direction, with the streams and knobs of the plan.
     Base {
         /// The direction that is loaded.
         direction: Direction,
     },
-    /// A load other than the base load: more streams, to find the knee; another rate, to find the highest one
-    /// without loss.
+    /// A load that differs from the base load: more streams, to find the knee, or another rate, to find the highest
+    /// rate without loss.
     Sweep {
         /// The direction that is loaded.
         direction: Direction,
     },
-    /// Both directions at the same time.
+    /// Load in both directions at the same time.
     Both,
-    /// Warms a trial's connections up; it is not counted.
+    /// A step that warms up the connections of a trial. It is not counted.
     Warm {
         /// Number of the trial in this run, from 0.
         trial: u32,
     },
-    /// A slice of a trial.
+    /// One measured slice of a trial, in one of its two settings.
     Slice {
         /// Number of the trial in this run, from 0.
         trial: u32,
-        /// Which of the trial's two settings: false is A (unchanged), true is B (changed).
+        /// Which setting of the trial was measured: false is A (unchanged), true is B (changed).
         changed: bool,
     },
 }
 
-/// A step: sets in use at the same time, for a time.
+/// A step of a run: sets of connections that carry load at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepPlan {
     /// Number of the step in this run, from 0.
     pub index: u32,
-    /// The purpose of the step.
+    /// Why the step is run.
     pub purpose: Purpose,
-    /// The sets that carry load, by id.
+    /// Ids of the sets that carry load.
     pub sets: Vec<u32>,
-    /// Wash-out: time at the start that does not count (queues and windows settle).
+    /// Wash-out: time at the start that is not counted, while queues and windows settle.
     pub washout: Nanos,
-    /// Time that counts, after the wash-out.
+    /// Time that is counted, after the wash-out.
     pub measure: Nanos,
-    /// Time from one sample to the next.
+    /// Time from one sample of the readings to the next.
     pub tick: Nanos,
 }
 
 impl StepPlan {
-    /// The time that counts of a step that ended in order this long after it began: whole ticks, so that the last sample is
-    /// no sliver of one.
+    /// The counted time of a step that ended in order `elapsed` after it began. It is a whole number of ticks, so that
+    /// the last sample is not a fraction of a tick.
     pub fn measured(&self, elapsed: Nanos) -> Nanos {
         let counted = elapsed.0.saturating_sub(self.washout.0);
         let ticks = counted.checked_div(self.tick.0).unwrap_or(0);
@@ -378,32 +380,32 @@ impl StepPlan {
     }
 }
 
-/// The plan of a run.
+/// The plan of a run, with every default filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
-    /// The far end in the form that the user typed: a host, or the path of a file or a disk of this one; `None` if this
+    /// The far end as the user typed it: a host, or the path of a file or a disk of this machine; `None` if this
     /// machine is measured against itself.
     pub peer: Option<String>,
-    /// Options by which the far end is reached, as the user would type them: `--open`. Records of older versions have
+    /// Options that open the way to the far end, as the user would type them: `--open`. Records of older versions have
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reach: Vec<String>,
-    /// Knobs of the base steps.
+    /// Knobs of the base load.
     pub knobs: Knobs,
-    /// Directions to be judged.
+    /// Directions that are measured and judged.
     pub directions: Vec<Direction>,
-    /// Budget of the whole run.
+    /// Longest duration of the whole run.
     pub time: Nanos,
-    /// Whether more streams are measured too, to find the knee.
+    /// Whether loads with more streams are measured too, to find the knee.
     pub sweep: bool,
-    /// Whether trials may be run.
+    /// Whether the run may do trials.
     pub trials: bool,
 }
 
 impl Plan {
-    /// The pattern of a load of one direction: a payload stream if the transport can, else operations.
+    /// The pattern of a load in one direction: a stream of payload if the transport has that pattern, else operations.
     pub fn load(&self, direction: Direction) -> Pattern {
         let info = transport::of(&self.engine);
         if info.carries(PatternKind::Operations) && !info.carries(PatternKind::Stream) {

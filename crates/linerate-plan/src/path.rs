@@ -1,6 +1,6 @@
-//! Words for the path: its ends, its two directions, the stages that bytes cross, and what can be slow.
+//! Words for the path: its ends, its two directions, the stages that bytes cross, and the quantities that are judged.
 //!
-//! Plans, models, causes and verdicts all speak of these. This module depends on none of them.
+//! Plans, models, causes and verdicts use these words. This module depends on none of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl Direction {
     /// Both directions, in the order in which they are measured and listed.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
-    /// The other direction.
+    /// The opposite direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {
@@ -42,7 +42,7 @@ impl Direction {
         }
     }
 
-    /// The side that sends payload in this direction.
+    /// The end that sends payload in this direction.
     pub const fn sender(self) -> Side {
         match self {
             Self::Forward => Side::Near,
@@ -50,7 +50,7 @@ impl Direction {
         }
     }
 
-    /// The side that receives.
+    /// The end that receives payload in this direction.
     pub const fn receiver(self) -> Side {
         match self {
             Self::Forward => Side::Far,
@@ -58,7 +58,7 @@ impl Direction {
         }
     }
 
-    /// The word used in text and JSON.
+    /// Name of the direction in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -71,13 +71,13 @@ impl Side {
     /// Both ends, near first.
     pub const ALL: [Self; 2] = [Self::Near, Self::Far];
 
-    /// Whether a text has the name of this side as a word.
+    /// Whether `text` contains the name of this side as a whole word.
     pub fn is_named_in(self, text: &str) -> bool {
         let mut words = text.split(|c: char| !c.is_alphanumeric());
         words.any(|word| word == self.name())
     }
 
-    /// The word used in text and JSON.
+    /// Name of the side in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -86,24 +86,24 @@ impl Side {
     }
 }
 
-/// A value of each end of a load, by its role.
+/// Two values of a load: one for the sender, one for the receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByRole<T> {
-    /// The value of the sender.
+    /// The value for the sender.
     pub sender: T,
-    /// The value of the receiver.
+    /// The value for the receiver.
     pub receiver: T,
 }
 
 impl<T> ByRole<T> {
-    /// The value of a side in a direction.
+    /// The value for the end `side`, which is sender or receiver by the `direction`.
     pub fn at(&self, direction: Direction, side: Side) -> &T {
         if side == direction.sender() { &self.sender } else { &self.receiver }
     }
 }
 
 impl<T> From<[T; 2]> for ByRole<T> {
-    /// The values of the sender, then of the receiver.
+    /// Makes the pair from the value for the sender and the value for the receiver, in this order.
     fn from([sender, receiver]: [T; 2]) -> Self {
         Self { sender, receiver }
     }
@@ -113,13 +113,13 @@ impl<T> From<[T; 2]> for ByRole<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// The program that sends or receives.
+    /// The program that sends or receives payload.
     App,
     /// Socket buffers and windows.
     Socket,
-    /// Processors.
+    /// CPUs.
     Cpu,
-    /// Memory.
+    /// The memory of a host.
     Memory,
     /// The PCI Express link of the port.
     Pcie,
@@ -127,12 +127,12 @@ pub enum Stage {
     Port,
     /// Everything between the two ports.
     Net,
-    /// Storage.
+    /// The file or the disk that the load uses.
     Device,
 }
 
 impl Stage {
-    /// The word used in text and JSON.
+    /// Name of the stage in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::App => "app",
@@ -155,7 +155,7 @@ pub enum Place {
     Near,
     /// At the far host.
     Far,
-    /// Between the hosts, or not at one of them alone.
+    /// Between the hosts, or at both hosts together.
     Path,
 }
 
@@ -169,7 +169,7 @@ impl From<Side> for Place {
 }
 
 impl Place {
-    /// The word used in text and JSON.
+    /// Name of the place in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Near => "near",
@@ -179,12 +179,12 @@ impl Place {
     }
 }
 
-/// The respect in which a path is slow. Causes of one kind are no rivals of causes of the other.
+/// The way in which a path is slow. A cause of a low rate and a cause of high latency are not rivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slowness {
-    /// The path carries too little.
+    /// The path carries too few bytes or operations per second.
     Rate,
-    /// Answers on the path take too long.
+    /// Round trips on the path take too long.
     Latency,
 }
 
@@ -206,7 +206,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The word used in text and JSON.
+    /// Name of the quantity in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Goodput => "goodput",
@@ -215,7 +215,7 @@ impl Measure {
         }
     }
 
-    /// The kind of slowness that this figure measures.
+    /// The kind of slowness that shows in this quantity.
     pub const fn slowness(self) -> Slowness {
         match self {
             Self::Goodput | Self::Operations => Slowness::Rate,
@@ -224,18 +224,18 @@ impl Measure {
     }
 }
 
-/// How certain a limit is.
+/// How certain it is that a limit holds goodput or latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// A trial had the effect that only this cause predicts.
     Proved,
-    /// There is evidence, and no trial decided.
+    /// Counters speak for the cause, and no trial decided.
     Supported,
 }
 
 impl Certainty {
-    /// The word used in text and JSON.
+    /// Name of the certainty in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Proved => "proved",
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(of(Direction::Reverse), ["receives", "sends"]);
     }
 
-    /// Text uses `name`, and JSON what is derived.
+    /// Text uses `name()`, and JSON the name that serde derives.
     #[test]
     fn words_are_the_same_in_text_and_in_json() {
         fn same(word: impl Serialize, name: &str) {

@@ -1,4 +1,5 @@
-//! What a load is aimed at, as one end knows it: facts, sources and ceilings of a host are those of the subject.
+//! What a load uses, as one end sees it: the other end, a file or this host. Facts, readings and ceilings of a host
+//! belong to this subject.
 
 use std::net::IpAddr;
 
@@ -7,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::Plan;
 use crate::transport::{self, FarEnd};
 
-/// The subject of a load.
+/// What a load uses, beside the program itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// The other end of a path: bytes leave by the port of the route to it.
+    /// The other end of a path. Bytes leave through the port of the route to that end.
     Peer(Toward),
-    /// A file or a disk of this host, by its path.
+    /// A file or a disk of this host, with its path.
     File(String),
-    /// This host: bytes stay in its memory.
+    /// The memory of this host: bytes leave it for no other place.
     Host,
 }
 
@@ -23,12 +24,12 @@ pub enum Subject {
 pub struct Toward {
     /// Address of the other end.
     pub peer: IpAddr,
-    /// Address of this end, which routing rules may depend on; `None` if the route decides.
+    /// Address of this end, by which routing rules may select the route; `None` if the kernel chooses the address.
     pub own: Option<IpAddr>,
 }
 
 impl Toward {
-    /// Makes the description of the other end from both addresses of a connection.
+    /// Makes the addresses of a connection, each in its canonical form: an IPv4-mapped address becomes IPv4.
     pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
         Self { peer: peer.to_canonical(), own: own.map(|own| own.to_canonical()) }
     }
@@ -47,7 +48,7 @@ impl<T: Into<Toward>> From<T> for Subject {
 }
 
 impl Subject {
-    /// The subject of a plan without a peer: what the user named, or this host.
+    /// The subject of a plan without a peer: the file or disk that the user named, or this host.
     pub fn here(plan: &Plan) -> Self {
         match (transport::of(&plan.engine).far_end, &plan.peer) {
             (FarEnd::File, Some(path)) => Self::File(path.clone()),

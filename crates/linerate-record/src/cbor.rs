@@ -1,9 +1,8 @@
-//! Reads the plain CBOR that linerate writes: definite lengths, no tags. Records and messages of peers have
-//! this form.
+//! Reads the plain CBOR that linerate writes: definite lengths, no tags. Records and messages of peers are encoded
+//! so.
 //!
-//! Texts and byte strings are borrowed from the input. A length is refused if fewer bytes are left than its
-//! items would need, so memory grows only with the bytes that are there; nesting is bounded. The crate
-//! `ciborium` does the writing.
+//! Texts and byte strings are borrowed from the input. A length is refused if fewer bytes are left than so many items
+//! need, so memory grows only with the bytes received. Nesting is bounded. The crate `ciborium` writes CBOR.
 //= RFC 8949, sections 3 and 4
 
 use std::fmt;
@@ -25,7 +24,7 @@ mod major {
     pub(super) const SIMPLE: u8 = 7;
 }
 
-/// Values of the major type [`major::SIMPLE`]; three of them precede a float.
+/// Values of the major type [`major::SIMPLE`]; the last three announce a float.
 mod simple {
     pub(super) const FALSE: u8 = 20;
     pub(super) const TRUE: u8 = 21;
@@ -58,7 +57,7 @@ fn refuse<T>(why: &str) -> Result<T, Error> {
     Err(Error(why.into()))
 }
 
-/// The first item of `bytes`, and the rest.
+/// Reads the first item of `bytes`; also returns the bytes behind it.
 pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<(T, &'de [u8]), Error> {
     let mut reader = Reader { rest: bytes, depth: 0 };
     let item = T::deserialize(&mut reader)?;
@@ -67,16 +66,16 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<(T, &'d
 
 struct Reader<'de> {
     rest: &'de [u8],
-    /// Lists and maps that are open.
+    /// Number of lists and maps that are open at this place.
     depth: usize,
 }
 
-/// The head of an item: its type, and a number.
+/// The head of an item: its major type, and a number.
 struct Head {
     major: u8,
-    /// The five bits after the major type.
+    /// The low five bits of the first byte.
     info: u8,
-    /// The number that they are or announce: a value, a length, or the bits of a float.
+    /// The number that the five bits are or announce: a value, a length, or the bits of a float.
     value: u64,
 }
 
@@ -95,7 +94,7 @@ impl<'de> Reader<'de> {
         Ok(Head { major, info, value })
     }
 
-    /// The number that follows the first byte of an item.
+    /// The number in the bytes after the first byte of an item; `info` says how many bytes it has.
     fn announced(&mut self, info: u8) -> Result<u64, Error> {
         Ok(match info {
             24 => u64::from(u8::from_be_bytes(self.number()?)),
@@ -114,7 +113,7 @@ impl<'de> Reader<'de> {
         Ok(*number)
     }
 
-    /// Refuses a length of more items of `each` bytes than the bytes left can hold.
+    /// Refuses a claimed number of items if the remaining bytes cannot hold that many items of `each` bytes.
     fn length(&self, claimed: u64, each: usize) -> Result<usize, Error> {
         match usize::try_from(claimed) {
             Ok(length) if length <= self.rest.len() / each => Ok(length),
@@ -134,7 +133,7 @@ impl<'de> Reader<'de> {
         text.or_else(|_| refuse("a text is not UTF-8"))
     }
 
-    /// A name of a field or of a variant. One that is not UTF-8 counts as unknown.
+    /// Reads the name of a field or of a variant. A name that is not UTF-8 counts as unknown.
     #[inline]
     fn name(&mut self) -> Result<&'de [u8], Error> {
         let Head { major, value, .. } = self.head()?;
@@ -144,7 +143,7 @@ impl<'de> Reader<'de> {
         self.bytes(value)
     }
 
-    /// The items of a list or a map. All `length` of them must be read.
+    /// Reads the items of a list or a map with `take`, which must read all `length` of them.
     fn items<T>(
         &mut self,
         length: usize,
@@ -191,7 +190,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         let Head { major, info, value } = self.head()?;
         match major {
             major::UNSIGNED => visitor.visit_u64(value),
-            // The number is -1 - value.
+            // The number in the record is -1 - `value`.
             major::NEGATIVE => match i64::try_from(value) {
                 Ok(value) => visitor.visit_i64(!value),
                 Err(_) => refuse("a number is too small"),
@@ -231,7 +230,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    /// A text names a variant without content; a map of one entry names another one and has its content.
+    /// A text names a variant without content. A map of one entry has the name of a variant and its content.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -276,7 +275,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 }
 
-/// The items of an open list, or the entries of an open map.
+/// The items of a list, or the entries of a map, that are not read yet.
 struct Items<'a, 'de> {
     reader: &'a mut Reader<'de>,
     left: usize,
@@ -360,7 +359,7 @@ impl<'de> de::VariantAccess<'de> for &mut Items<'_, 'de> {
     }
 }
 
-/// A variant without content.
+/// Reads an enum variant that has no content.
 struct Plain<'a, 'de>(&'a mut Reader<'de>);
 
 impl<'de> de::EnumAccess<'de> for Plain<'_, 'de> {
@@ -420,7 +419,7 @@ mod tests {
 
     use super::*;
 
-    /// One of every shape that records and messages have.
+    /// A field of every type that records and messages contain.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     struct Shapes<'a> {
@@ -480,7 +479,7 @@ mod tests {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     struct Wrapped(u64);
 
-    /// Lists in lists.
+    /// A list whose items are lists, to any depth.
     #[derive(Debug, PartialEq, Deserialize)]
     struct Deep(Vec<Deep>);
 
@@ -515,8 +514,8 @@ mod tests {
 
     #[test]
     fn a_length_that_exceeds_what_is_left_is_refused() {
-        // A byte string, a text, a list and a map with a length that is one too large, and the largest
-        // possible.
+        // A byte string, a text, a list and a map, each with a length that is one too large, and with the largest
+        // possible length.
         for plain in [0x40_u8, 0x60, 0x80, 0xa0] {
             let each = if plain == 0xa0 { 2 } else { 1 };
             let of = |length: u8, bytes: usize| [vec![plain | length], vec![0; bytes]].concat();
@@ -533,7 +532,7 @@ mod tests {
         let deep = |levels: usize| [vec![0x81; levels - 1], vec![0x80]].concat();
         assert!(whole::<Deep>(&deep(DEPTH_MAX)).is_ok());
         assert!(whole::<Deep>(&deep(DEPTH_MAX + 1)).is_err());
-        // What is passed over takes no stack.
+        // Items that are skipped use no stack.
         assert!(whole::<IgnoredAny>(&deep(100_000)).is_ok());
     }
 
@@ -554,7 +553,7 @@ mod tests {
             assert!(whole::<ciborium::Value>(bytes).is_err(), "{bytes:?}");
         }
         assert!(whole::<IgnoredAny>(&[0xc0, 0x00]).is_err());
-        // A number below the least of 64 bits.
+        // A number below the least one of 64 bits is refused.
         assert_eq!(whole(&[&[0x3b, 0x7f], &[0xff; 7][..]].concat()), Ok(i64::MIN));
         assert!(whole::<i64>(&[&[0x3b, 0x80][..], &[0; 7]].concat()).is_err());
     }
@@ -596,7 +595,7 @@ mod tests {
             };
             let bytes = written(&shapes);
             prop_assert_eq!(read::<Shapes<'_>>(&bytes), Ok((shapes, &[][..])));
-            // A reader that knows nothing of it passes over all of it.
+            // A reader that ignores the item skips all of its bytes.
             prop_assert_eq!(read::<IgnoredAny>(&bytes).map(|(_, rest)| rest.len()), Ok(0));
         }
 
@@ -604,7 +603,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_as_the_writer_would_read_them(
             mut bytes in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            // Floats of 16 bits have a test of their own, and NaN has several forms.
+            // Floats of 16 bits have their own test, and NaN has several encodings.
             bytes.retain(|byte| *byte != 0xf9);
             if let Ok(ours) = whole::<ciborium::Value>(&bytes) {
                 let theirs: ciborium::Value = ciborium::from_reader(&bytes[..]).expect("as well");

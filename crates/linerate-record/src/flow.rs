@@ -13,7 +13,7 @@ use crate::EndReadings;
 pub struct Flow {
     /// Address of this end.
     pub local: SocketAddr,
-    /// The far end.
+    /// Address of the far end.
     pub remote: SocketAddr,
     /// This end's congestion control; empty if unknown.
     pub congestion: String,
@@ -21,7 +21,7 @@ pub struct Flow {
     pub owners: Vec<Owner>,
     /// Whether the connection ended before the measurement did.
     pub ended: bool,
-    /// Facts of this host, with the port that the connection leaves by.
+    /// Facts of this host, with the port that the connection's packets leave by.
     pub facts: HostFacts,
     /// Readings of this end: `tcp` and `socket` about [`Flow::SUBJECT`], `thread` about the threads of
     /// its owners, and the host's.
@@ -38,11 +38,11 @@ pub struct Owner {
 }
 
 impl Flow {
-    /// The subject of the connection's tables.
+    /// The subject of the tables of a connection's readings.
     pub const SUBJECT: &'static str = "s0/0";
 
-    /// The rate of the connection over the whole measurement, in bits per second: sent, then received. `None` if it
-    /// was not counted twice.
+    /// The rate of the connection over the whole measurement, in bits per second: sent, then received. `None` if the
+    /// connection was read fewer than two times.
     pub fn carried(&self) -> Option<[Rate; 2]> {
         let table = self.readings.about("tcp", |_| true).next()?;
         let last = table.at.len().checked_sub(2)? + 1;
@@ -56,12 +56,12 @@ impl Flow {
     }
 }
 
-/// Result of watching connections.
+/// What an observation of the host's connections found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// Number of connections in the last round.
+    /// Number of connections in the last reading of all connections.
     pub connections: usize,
-    /// The busiest connections, the one that carried most first.
+    /// The busiest connections; the one that carried most payload is first.
     pub flows: Vec<Flow>,
     /// Facts that could not be read.
     pub gaps: Vec<Gap>,

@@ -5,13 +5,14 @@
 //! frame  = length (u32, of the payload) crc32 (u32, of all that follows) kind (u8) payload
 //! ```
 //!
-//! Numbers are little-endian; the checksum covers the length too, as four bytes before the kind.
-//! A payload is one CBOR item with definite lengths and without tags. The first frame is the start and there is one; the frame of the end
-//! is the last.
+//! Numbers are little-endian. The checksum covers the length, as four bytes, and then kind and payload.
+//! A payload is one CBOR item with definite lengths and without tags. The first frame is the start of the run, and
+//! there is only one; the frame of the run's end is the last.
 //!
 //! The guarantee: every intact frame is read, and the reader says which bytes were lost. Behind a damaged frame it
-//! goes on at the place that the frame's length names, and otherwise at the next bytes that are a frame with a right
-//! checksum. Frames of a kind that this version does not know are skipped and counted. Memory grows with the bytes that are there, never with a length that they claim.
+//! continues where the frame's length says that the next one begins, or else at the next bytes that are a frame with
+//! a right checksum. Frames of a kind that this version does not know are skipped and counted. Memory grows with the
+//! bytes that are there, never with a length that they claim.
 
 use std::fmt;
 
@@ -21,23 +22,23 @@ use super::stored::{Budget, StoredStep};
 use super::{End, FORMAT, Host, Imported, Made, Record, Set, Start, Step, TrialPlan};
 use crate::cbor;
 
-/// The first bytes of a record. The first byte is not text and both kinds of line ends occur, so that a
-/// transfer that rewrites text is noticed.
+/// The first bytes of a record. The first byte is not text, and both kinds of line ends follow, so that a transfer
+/// that rewrites text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 
-/// Largest number of values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
-/// more than an hour of 64 streams at 100 ms.
+/// Largest number of values, times included, in the tables of one record: 2 GiB once unpacked, or more than an hour
+/// of 64 streams at 100 ms.
 pub const MAX_VALUES: u64 = 1 << 28;
 
-/// Damaged places that are named one by one.
-const PLACES: usize = 3;
+/// Number of damaged places that a message names one by one.
+const PLACES_NAMED: usize = 3;
 
-/// Most bytes that may be hashed in search of the next frame, in multiples of the file: any byte may claim that a frame
-/// begins there.
-const SEARCHED: usize = 8;
+/// Most bytes that may be hashed in search of the next frame, in multiples of the file's size: a hostile file may
+/// claim a frame at each byte.
+const SEARCH_MAX: usize = 8;
 
-/// Largest kind that is looked for there: newer versions may have more than this one.
-const KINDS: u8 = 32;
+/// Largest kind of a frame that the search accepts: newer versions may have kinds that this one does not know.
+const KIND_MAX: u8 = 32;
 
 const FILE_HEADER: usize = MAGIC.len() + 4;
 const FRAME_HEADER: usize = 9;
@@ -45,19 +46,19 @@ const FRAME_HEADER: usize = 9;
 /// Why bytes are no record, or a record cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The magic is missing.
+    /// The bytes do not begin with [`MAGIC`].
     #[error("this is not a record of linerate")]
     NotARecord,
-    /// Written by a version that this one does not understand.
+    /// The record was written by a version with a newer format.
     #[error("format {found} of the record is not known here (this linerate reads format {FORMAT})")]
     UnknownFormat {
         /// The version of the format in the file.
         found: u32,
     },
-    /// The start of the file cannot be read.
+    /// The frame of the run's start cannot be read.
     #[error("the start of the record cannot be read: {0}")]
     NoStart(Cut),
-    /// A table that must not be written: it would not be read again.
+    /// A table cannot be written because no reader would accept it.
     #[error("column `{column}` of table `{table}` has another length than its times")]
     Ragged {
         /// Source and subject of the table.
@@ -65,10 +66,10 @@ pub enum FrameError {
         /// Name of the column.
         column: String,
     },
-    /// There are more readings than a record holds, or more bytes than a frame holds.
+    /// There are more readings than a record may hold, or more bytes than a frame may hold.
     #[error("one step has too many readings for a record ({values} values)")]
     TooLarge {
-        /// Values of the step.
+        /// Number of values in the step.
         values: u64,
     },
 }
@@ -76,9 +77,9 @@ pub enum FrameError {
 /// The parts of a record that a reader could not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Frames of kinds that this version does not know; the rest was read.
+    /// Number of skipped frames, of kinds that this version does not know; all other frames were read.
     pub skipped: u32,
-    /// The parts that were lost, in order.
+    /// The parts that were lost, in the order of the file.
     pub cuts: Vec<Cut>,
 }
 
@@ -87,9 +88,9 @@ pub struct Damage {
 pub struct Cut {
     /// First byte that is not used, counted from the start of the file.
     pub at: usize,
-    /// Bytes from there on that are lost.
+    /// Number of bytes lost, from `at` on.
     pub lost: usize,
-    /// The problem there, as a lowercase sentence fragment.
+    /// The problem at `at`, as a lowercase sentence fragment.
     pub what: String,
 }
 
@@ -102,11 +103,11 @@ impl fmt::Display for Cut {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, cut) in self.cuts.iter().take(PLACES).enumerate() {
+        for (n, cut) in self.cuts.iter().take(PLACES_NAMED).enumerate() {
             let between = if n > 0 { "; " } else { "" };
             write!(f, "{between}{cut}")?;
         }
-        if let Some(more) = self.cuts.len().checked_sub(PLACES).filter(|n| *n > 0) {
+        if let Some(more) = self.cuts.len().checked_sub(PLACES_NAMED).filter(|n| *n > 0) {
             write!(f, "; and at {more} more places")?;
         }
         if !self.cuts.is_empty() && self.skipped > 0 {
@@ -139,7 +140,7 @@ pub enum Frame<'a> {
     End(&'a End),
 }
 
-/// Kind tags. Numbers are never used again for something else.
+/// The numbers of the kinds of frames. A number is never used again for another kind.
 mod kind {
     pub(super) const START: u8 = 1;
     pub(super) const HOST: u8 = 2;
@@ -155,7 +156,7 @@ pub fn header() -> Vec<u8> {
     [&MAGIC[..], &FORMAT.to_le_bytes()].concat()
 }
 
-/// The bytes of one frame, to be appended.
+/// The bytes of one frame, to be appended to a record.
 pub fn encode(frame: &Frame<'_>) -> Result<Vec<u8>, FrameError> {
     match frame {
         Frame::Start(start) => build(kind::START, *start),
@@ -187,14 +188,14 @@ pub fn encode_all(record: &Record) -> Result<Vec<u8>, FrameError> {
     Ok(bytes)
 }
 
-/// Values of a step, times included: what counts toward [`MAX_VALUES`].
+/// Number of values in a step, times included: the number that counts toward [`MAX_VALUES`].
 pub fn values(step: &Step) -> u64 {
     let tables = step.ends.iter().flat_map(|e| &e.tables);
-    // Each table's times count twice: once where they are shared, once in the table.
+    // Times count once more for each table: they are stored once for all tables, and unpacked for each.
     tables.map(|t| t.at.len() as u64 * (t.columns.len() as u64 + 2)).sum()
 }
 
-/// Refuses what [`decode`] would refuse.
+/// Refuses a step that [`decode`] would refuse.
 fn check(step: &Step) -> Result<(), FrameError> {
     for table in step.ends.iter().flat_map(|e| &e.tables) {
         if let Some(column) = table.ragged() {
@@ -232,7 +233,7 @@ fn checksum(length: u32, rest: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The record in `bytes`, and the parts that could not be used.
+/// The record in `bytes`, and the parts of it that could not be read.
 pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     let mut reader = opened(bytes)?;
     let mut record = reader.start().map_err(FrameError::NoStart)?;
@@ -245,13 +246,13 @@ pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     Ok((record, damage))
 }
 
-/// The start of the record that begins with `bytes`. Nothing after its frame is looked at, and need not be there.
+/// The start of the record that begins with `bytes`. Bytes after the first frame are not read and may be missing.
 pub fn start(bytes: &[u8]) -> Result<Start, FrameError> {
     let record = opened(bytes)?.start().map_err(FrameError::NoStart)?;
     Ok(record.start)
 }
 
-/// A reader of the first frame.
+/// A reader at the first frame, once magic and format are checked.
 fn opened(bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     if bytes.len() < FILE_HEADER || bytes[..MAGIC.len()] != MAGIC {
         return Err(FrameError::NotARecord);
@@ -263,7 +264,7 @@ fn opened(bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     Ok(Reader { bytes, at: FILE_HEADER, searched: 0, skipped: 0, budget: Budget(MAX_VALUES) })
 }
 
-/// The u32 at the front; the caller has looked that it is there.
+/// The u32 at the front; the caller has checked that there are four bytes.
 fn number(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
@@ -271,7 +272,7 @@ fn number(bytes: &[u8]) -> u32 {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that were hashed in search of the next frame.
+    /// Number of bytes hashed so far in search of the next frame.
     searched: usize,
     skipped: u32,
     budget: Budget,
@@ -282,19 +283,19 @@ impl<'a> Reader<'a> {
         Cut { at: self.at, lost: self.bytes.len() - self.at, what: what.into() }
     }
 
-    /// Moves on behind the damage, and says what it cost.
+    /// Moves on to the next intact frame, and returns `cut` with the number of bytes lost.
     fn resumed(&mut self, cut: Cut, record: &Record) -> Cut {
         let next = self.next(record).unwrap_or(self.bytes.len());
         self.at = next;
         Cut { lost: next - cut.at, ..cut }
     }
 
-    /// Where the next frame begins behind the damaged one at `at`.
+    /// The place of the next intact frame behind the damaged one at `self.at`; `None` if there is none.
     fn next(&mut self, record: &Record) -> Option<usize> {
         if record.end.is_some() {
             return None;
         }
-        // Mostly the length is intact, and only that frame is lost.
+        // In most cases the length is intact, and only that frame is lost.
         let length = self.bytes.get(self.at..).filter(|b| b.len() >= 4).map(number)?;
         let named = self.at + FRAME_HEADER + length as usize;
         if named == self.bytes.len() || self.begins(named) {
@@ -312,22 +313,22 @@ impl<'a> Reader<'a> {
         let Some([head @ .., kind, first]) = self.bytes.get(at..at + FRAME_HEADER + 1) else {
             return false;
         };
-        // The payload is a map, or the name of an end.
-        if !(kind::HOST..=KINDS).contains(kind) || !matches!(first >> 5, 3 | 5) {
+        // The payload of a frame is a map, or a text that names how the run ended.
+        if !(kind::HOST..=KIND_MAX).contains(kind) || !matches!(first >> 5, 3 | 5) {
             return false;
         }
         let length = number(head);
         let Some(rest) = self.bytes[at + 8..].get(..=length as usize) else {
             return false;
         };
-        if self.searched.saturating_add(rest.len()) > self.bytes.len().saturating_mul(SEARCHED) {
+        if self.searched.saturating_add(rest.len()) > self.bytes.len().saturating_mul(SEARCH_MAX) {
             return false;
         }
         self.searched += rest.len();
         checksum(length, rest) == number(&head[4..])
     }
 
-    /// Kind and payload of the frame at `at`, and where the next one is.
+    /// Kind and payload of the frame at `self.at`, and the place of the next frame.
     fn frame(&self) -> Result<(u8, &'a [u8], usize), Cut> {
         let left = &self.bytes[self.at..];
         if left.len() < FRAME_HEADER {
@@ -343,7 +344,7 @@ impl<'a> Reader<'a> {
         Ok((rest[0], &rest[1..], self.at + 8 + rest.len()))
     }
 
-    /// The start, which must be the first frame.
+    /// Reads the start of the run, which must be the first frame.
     fn start(&mut self) -> Result<Record, Cut> {
         let (kind, payload, next) = self.frame()?;
         if kind != kind::START {
@@ -362,7 +363,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// All other frames, until the end of the file or the next damage.
+    /// Reads all other frames, until the end of the file or the next damage.
     fn rest(&mut self, record: &mut Record) -> Result<(), Cut> {
         while self.at < self.bytes.len() {
             if record.end.is_some() {
@@ -391,7 +392,7 @@ impl<'a> Reader<'a> {
             .map_err(|why| self.cut(format!("a step cannot be understood ({why})")))
     }
 
-    /// The one CBOR item that `payload` is.
+    /// Decodes the one CBOR item of which `payload` consists.
     fn item<T: Deserialize<'a>>(&self, payload: &'a [u8], what: &str) -> Result<T, Cut> {
         let (item, rest) = cbor::read(payload)
             .map_err(|why| self.cut(format!("a {what} cannot be understood ({why})")))?;

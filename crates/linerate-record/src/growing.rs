@@ -1,12 +1,12 @@
-//! A column while it grows, in little room.
+//! A column of readings while it grows, packed so that it uses little memory.
 
 use super::pack::{pack, unpack};
 
-/// Values of a block.
+/// Number of values in a block.
 const BLOCK: usize = 128;
 
-/// Values of a column in the order in which they were read. All but the last block of them are kept as
-/// the record packs them: a long step of many streams stays small in memory.
+/// Values of a column in the order in which they were read. All blocks but the last are packed as a record packs
+/// them: a long step of many streams uses little memory.
 #[derive(Debug, Default)]
 pub struct Growing {
     packed: Vec<Box<[u8]>>,
@@ -34,7 +34,7 @@ impl Growing {
         self.last.push(value);
     }
 
-    /// Takes back the value that was appended last; once, until another is.
+    /// Removes the value that was appended last. It may be called once after each [`Self::push`].
     pub fn retract(&mut self) {
         self.last.pop();
     }

@@ -5,15 +5,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::reported::{Note, Outcome, Tool};
 use linerate_plan::path::Side;
 
-/// Outputs of other programs about one path, and what the user said of them.
+/// Outputs of other programs about one path, and what the user claimed about them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Imported {
-    /// Title of the whole; empty if it has none.
+    /// Title of the import; empty if the user gave none.
     pub title: String,
     /// Claims about the results, as typed.
     pub claims: Vec<String>,
-    /// The ports that carry the path, near and far, if the user named them.
+    /// The ports that carry the path, the near one and the far one, if the user named them.
     pub ports: [Option<String>; 2],
     /// The outputs, in the order in which they were given.
     pub files: Vec<Import>,
@@ -24,27 +24,27 @@ pub struct Imported {
 pub struct Import {
     /// The name of the file, without its folder.
     pub name: String,
-    /// The host that its facts are about, and that its results name the client or the disk's host.
+    /// The host that facts in the output are about. Results call it the client, or the disk's host.
     pub side: Side,
-    /// What is kept of it.
+    /// The part of the output that the record keeps.
     pub kept: Kept,
 }
 
-/// What is kept of an output.
+/// The part of an output that a record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// Its bytes. Results are read from them again each time.
+    /// All bytes of the output. Results are read from them again each time.
     Bytes(Blob),
-    /// Its results as the program reported them, of an output that is too long to be kept.
+    /// The results as the program reported them, if the output is too long to be kept.
     Rows {
-        /// The form of the output, in words.
+        /// The program and format of the output, in words.
         label: String,
-        /// The program that reported them.
+        /// The program that reported the results.
         tool: Tool,
-        /// The results.
+        /// The results that the program reported.
         results: Vec<Outcome>,
-        /// Notes about them.
+        /// Notes about the results.
         notes: Vec<Note>,
     },
 }

@@ -1,9 +1,11 @@
-//! The record: only options and readings.
+//! The record of a run: only options and readings, no conclusions.
 //!
-//! Owns the record and its file ([`frame`]), the messages of two peers ([`wire`], [`iperf3`]), and results as other
-//! programs reported them ([`reported`]). No rate, share or verdict is stored: these are derived again each time.
+//! This crate has the record and its file format ([`frame`]), the messages between two peers ([`wire`], [`iperf3`]),
+//! and results as other programs reported them ([`reported`]). No rate, share or verdict is stored: they are derived
+//! again each time.
 //!
-//! A record holds both ends. Each [`Step`] is appended when it ends, so that a crash loses at most the last one.
+//! A record holds the readings of both ends. Each [`Step`] is appended when it ends, so that a crash loses at most
+//! one step.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -37,19 +39,19 @@ use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_units::Nanos;
 use linerate_units::stats::Histogram;
 
-/// Version of the record's format; raised when its meaning changes.
+/// Version of the record's format; it is raised when the meaning of a record changes.
 pub const FORMAT: u32 = 1;
 
-/// A run, as read.
+/// All parts of a record, as read from its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The start of the run: its plan.
+    /// The start of the run, with its plan.
     pub start: Start,
     /// Facts of the hosts, near first; one or more.
     pub hosts: Vec<Host>,
     /// Sets of connections, with the settings in force.
     pub sets: Vec<Set>,
-    /// Planned trials; their slices are steps.
+    /// Planned trials; the slices of a trial are steps.
     pub trials: Vec<TrialPlan>,
     /// Steps in the order in which they were run.
     pub steps: Vec<Step>,
@@ -63,11 +65,11 @@ pub struct Record {
 /// The first frame of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// [`FORMAT`] of the writer.
+    /// [`FORMAT`] of the program that wrote the record.
     pub format: u32,
-    /// Version of linerate that wrote the record.
+    /// Version of the linerate that wrote the record.
     pub linerate: String,
-    /// Wall-clock time in seconds since 1970: only a label.
+    /// Start of the run in seconds since 1970: only a label.
     pub wall_secs: u64,
     /// The plan that the run followed.
     pub plan: Plan,
@@ -77,15 +79,15 @@ pub struct Start {
     /// The user's own note about the run; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The study that the record is part of; `None` if it is of none, and in records of older versions.
+    /// The study that the record is part of; `None` if it belongs to none, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Part>,
 }
 
 impl Start {
-    /// The kind of the record.
+    /// The kind of the record, from its plan and command.
     pub fn kind(&self) -> RecordKind {
-        // Sweeps of older versions do not say which command made them.
+        // In records of sweeps of older versions `made` does not say which command made them.
         let is_sweep = self.plan.sweep && self.plan.directions.is_empty();
         match self.made {
             _ if is_sweep => RecordKind::Sweep,
@@ -101,7 +103,7 @@ impl Start {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
-    /// `linerate run`, and in records of older versions any command.
+    /// `linerate run`; in records of older versions, any command.
     #[default]
     Run,
     /// `linerate bw`.
@@ -119,7 +121,7 @@ impl Made {
     }
 }
 
-/// The kind of a record.
+/// The kind of a record, by what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
@@ -129,7 +131,7 @@ pub enum RecordKind {
     Bw,
     /// One measurement of round trips.
     Lat,
-    /// Round trips by message size.
+    /// Round trips at several message sizes.
     Sweep,
     /// Outputs of other programs.
     Import,
@@ -151,7 +153,7 @@ impl RecordKind {
 /// One host and its facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The end of the path that the host is.
+    /// Which end of the path the host is.
     pub side: Side,
     /// The known facts of the host.
     pub facts: HostFacts,
@@ -160,13 +162,13 @@ pub struct Host {
 /// A set of connections, with the settings in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Set {
-    /// The plan that was followed.
+    /// The plan of the set.
     pub plan: SetPlan,
     /// The settings in force at each end, near first.
     pub ends: Vec<SetEnd>,
 }
 
-/// The settings of a set that are in force at one end, and the requests that were refused.
+/// The settings of a set that are in force at one end, and the requests that the end could not fulfil.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetEnd {
@@ -174,23 +176,23 @@ pub struct SetEnd {
     pub send_buffer: Option<u64>,
     /// `SO_RCVBUF` just after connecting, as the kernel reports it (doubled).
     pub recv_buffer: Option<u64>,
-    /// Congestion control in force.
+    /// Name of the congestion control in force.
     pub congestion: String,
-    /// Maximum segment size in force.
+    /// Maximum segment size in force, in bytes.
     pub mss: Option<u32>,
-    /// The CPU each thread is pinned to, by stream; empty when not pinned.
+    /// The CPU that each thread is pinned to, by stream; empty if threads are not pinned.
     pub cpus: Vec<u32>,
-    /// Operation size chosen where the plan left it open.
+    /// Size of a write in bytes, chosen by the end where the plan left it open.
     pub write_size: u64,
-    /// Operation size chosen where the plan left it open.
+    /// Size of a read in bytes, chosen by the end where the plan left it open.
     pub read_size: u64,
-    /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
+    /// Datagrams that a paced sender sends at once; zero if the sender has no pace.
     pub burst: u64,
-    /// The port of an RDMA device that carries the payload, with the sizes in force. `None` for other transports, and in
-    /// records of older versions.
+    /// The port of an RDMA device that carries the payload, with the sizes in force. `None` for other transports, and
+    /// in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<Box<RdmaEnd>>,
-    /// The requests that were refused.
+    /// The requested settings that the end could not apply.
     pub gaps: Vec<Gap>,
 }
 
@@ -199,15 +201,15 @@ pub struct SetEnd {
 pub struct TrialPlan {
     /// Number of the trial in this run.
     pub id: u32,
-    /// Row of the table of trial kinds.
+    /// Name of the trial's kind, from the table of trial kinds.
     pub kind: String,
-    /// The direction that is loaded.
+    /// The direction that the trial loads.
     pub direction: Direction,
-    /// Setting A: unchanged.
+    /// Setting A: the setting of the run, unchanged.
     pub before: Knobs,
-    /// Setting B: one factor changed.
+    /// Setting B: one factor is changed.
     pub after: Knobs,
-    /// Largest number of blocks of four slices that were planned: the interval depends on it.
+    /// Largest number of blocks, of four slices each, that were planned: the interval depends on it.
     pub max_blocks: u32,
 }
 
@@ -217,43 +219,43 @@ impl TrialPlan {
         kind(&self.kind).map(|k| k.factor)
     }
 
-    /// How many times the streams of setting A setting B has.
+    /// Number of streams of setting B over that of setting A.
     pub fn stream_ratio(&self) -> f64 {
         f64::from(self.after.streams) / f64::from(self.before.streams.max(1))
     }
 }
 
-/// A step and all that was read during it.
+/// A step of a run, and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// The plan that was followed.
+    /// The plan of the step.
     pub plan: StepPlan,
-    /// Start of the step, since the start of the run, on the near clock.
+    /// Start of the step on the near clock, as time since the start of the run.
     pub began: Nanos,
     /// Readings of each end, near first.
     pub ends: Vec<EndReadings>,
     /// Far clock minus near clock at the start of the step, with its bound; `None` if it was not measured.
     pub clock: Option<ClockPair>,
-    /// Time from the start of the step until both ends had ended it and their readings were there; zero where it is
+    /// Time from the start of the step until both ends had ended it and their readings were received; zero if
     /// unknown, as in records of older versions.
     #[serde(default, skip_serializing_if = "Nanos::is_zero")]
     pub took: Nanos,
-    /// How the step ended, when not as planned.
+    /// The failure that ended the step; `None` if it ended as planned.
     pub trouble: Option<Trouble>,
 }
 
 impl Step {
-    /// End of the step, since the start of the run, on the near clock.
+    /// Planned end of the step on the near clock, as time since the start of the run.
     pub fn ended(&self) -> Nanos {
         let took = self.plan.washout.0.saturating_add(self.plan.measure.0);
         Nanos(self.began.0.saturating_add(took))
     }
 }
 
-/// Offset of the far clock, known to within a bound.
+/// Offset between the clocks of the far and the near end, with its largest error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockPair {
-    /// Far minus near, in nanoseconds.
+    /// Far clock minus near clock, in nanoseconds.
     pub offset_ns: i64,
     /// Largest error of the offset, in nanoseconds.
     pub bound_ns: u64,
@@ -272,18 +274,18 @@ pub struct Trouble {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndReadings {
-    /// Tables of readings. Times are nanoseconds since this end's start of the step, on its own
-    /// clock; the first row is read just before load starts, so that counters have a base.
+    /// Tables of readings. Times are nanoseconds since this end's start of the step, on its own clock. The first row
+    /// is read just before the load starts, so that counters have a base.
     pub tables: Vec<Table>,
-    /// Round-trip times, for the end that timed them.
+    /// Round-trip times, at the end that measured them.
     pub latencies: Vec<Histogram>,
-    /// Time from one send to the next, for the end that sends datagrams at a rate.
+    /// Time from one send to the next, at an end that sends datagrams at a pace.
     pub send_gaps: Vec<Histogram>,
-    /// Payload this end sent and received on each stream of each set, in this step, to the byte.
+    /// Payload that this end sent and received on each stream of each set in this step, exact to the byte.
     pub totals: Vec<Total>,
     /// Other sessions that loaded this host during the step.
     pub other_sessions: u32,
-    /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
+    /// Congestion control, if this end reports it only with its readings; `None` if [`SetEnd::congestion`] has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// The readings that failed.
@@ -308,8 +310,8 @@ impl EndReadings {
 }
 
 impl EndReadings {
-    /// Whether the table was read while the step ran. An end that reports only sums at the end has two rows
-    /// at most.
+    /// Whether a table was read while the step ran. The tables of an end that reports only sums at its end have at
+    /// most two rows.
     pub fn is_sampled(&self) -> bool {
         self.tables.iter().any(|table| table.at.len() > 2)
     }
@@ -326,21 +328,21 @@ pub struct Total {
     pub sent: u64,
     /// Payload received by this end.
     pub received: u64,
-    /// False when the in-band end mark was not seen.
+    /// False if the end mark in the stream was not received.
     pub complete: bool,
 }
 
-/// Readings of one source about one subject, in columns over a shared time axis.
+/// Readings of one source about one subject: columns that share the times of their rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Source, as in [`linerate_facts::metric`].
     pub source: String,
-    /// The subject of the table: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
-    /// number, a port's name.
+    /// The subject of the table: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (socket of stream 0), the
+    /// number of a CPU, the name of a port.
     pub subject: String,
-    /// Time of each row, nanoseconds since this end's start of the step.
+    /// Time of each row, in nanoseconds since this end's start of the step.
     pub at: Vec<u64>,
-    /// One column for each metric; all are as long as `at`.
+    /// One column for each metric; each column is as long as `at`.
     pub columns: Vec<Column>,
 }
 
@@ -352,7 +354,7 @@ pub struct Column {
     pub name: Cow<'static, str>,
     /// Unit of the values.
     pub unit: Unit,
-    /// Whether the values are of a counter or a gauge.
+    /// Whether the metric is a counter or a gauge.
     pub kind: Kind,
     /// The values, one for each row.
     pub values: Vec<i64>,
@@ -367,13 +369,13 @@ impl Table {
             .map(|c| c.values.as_slice())
     }
 
-    /// The first column with another length than the time axis.
+    /// The first column whose length is not that of the times.
     pub(crate) fn ragged(&self) -> Option<&Column> {
         let rows = self.at.len();
         self.columns.iter().find(|c| c.values.len() != rows)
     }
 
-    /// Source and subject, for errors.
+    /// Source and subject of the table, for errors.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.source, self.subject)
     }
@@ -387,9 +389,9 @@ pub enum End {
     Complete,
     /// Stopped by the user; the measurements until then are valid.
     Interrupted,
-    /// The run could not go on.
+    /// The run could not continue.
     Failed {
-        /// Why, as a lowercase sentence fragment.
+        /// Why it could not, as a lowercase sentence fragment.
         why: String,
     },
 }

@@ -1,12 +1,11 @@
-//! Columns of integers as bytes.
+//! Packs columns of integers into bytes.
 //!
 //! A packed column is one byte that names the order of differences (0: the values, 1: their differences, 2: the
-//! differences of the differences), then the residuals as zigzag varints of seven bits to the byte, lowest
-//! first. A zero is followed by one byte with the number of further zeros: most counters are constant or grow
-//! evenly. The number of values is stored elsewhere.
+//! differences of the differences), then the residuals as zigzag varints of seven bits to the byte, lowest first. A
+//! zero is followed by one byte with the number of further zeros: most counters are constant or grow evenly. The
+//! number of values is stored elsewhere.
 
-/// Largest number of values that one byte of a packed column can represent: this bounds the size of a hostile
-/// one.
+/// Largest number of values for each byte of a packed column: this bounds the size of a hostile column.
 const VALUES_PER_BYTE: usize = 128;
 
 /// Packs `values` with the order of differences that needs the least space.
@@ -20,7 +19,7 @@ pub(super) fn pack(values: &[i64]) -> Vec<u8> {
     best
 }
 
-/// The `rows` values packed in `bytes`; `None` when they are not exactly that.
+/// The `rows` values packed in `bytes`; `None` if `bytes` hold another number of values, or are invalid.
 pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Vec<i64>> {
     let (order, residuals) = bytes.split_first()?;
     if rows > residuals.len().saturating_mul(VALUES_PER_BYTE) {
@@ -34,7 +33,7 @@ pub(super) fn unpack(bytes: &[u8], rows: usize) -> Option<Vec<i64>> {
     }
 }
 
-/// The last value and the last difference: what the next value is predicted from.
+/// The last value and the last difference, from which the next value is predicted.
 #[derive(Default)]
 struct Trend {
     value: i64,
@@ -42,7 +41,7 @@ struct Trend {
 }
 
 impl Trend {
-    /// The difference of `value` from the prediction; it wraps around, as does its inverse.
+    /// The difference of `value` from the prediction. The arithmetic wraps around, here and in [`Self::value`].
     fn residual<const ORDER: u8>(&mut self, value: i64) -> i64 {
         let slope = value.wrapping_sub(self.value);
         let residual = match ORDER {
@@ -54,7 +53,7 @@ impl Trend {
         residual
     }
 
-    /// The value that adds `residual` to the prediction.
+    /// The value that is `residual` above the prediction.
     fn value<const ORDER: u8>(&mut self, residual: i64) -> i64 {
         match ORDER {
             0 => self.value = residual,
@@ -71,7 +70,7 @@ impl Trend {
 fn pack_order<const ORDER: u8>(values: &[i64]) -> Vec<u8> {
     let mut out = vec![ORDER];
     let mut trend = Trend::default();
-    // Position of the count of the current run of zeros.
+    // Place in `out` of the count of the current run of zeros; `None` outside a run.
     let mut run: Option<usize> = None;
     for &value in values {
         let residual = trend.residual::<ORDER>(value);
@@ -108,7 +107,7 @@ fn unpack_order<const ORDER: u8>(mut bytes: &[u8], rows: usize) -> Option<Vec<i6
         if ORDER == 2 {
             out.extend((0..run).map(|_| trend.value::<ORDER>(0)));
         } else {
-            // The value does not change.
+            // With orders 0 and 1 the value stays the same.
             out.resize(out.len() + run, trend.value::<ORDER>(0));
         }
     }
@@ -131,7 +130,7 @@ fn push_varint(out: &mut Vec<u8>, mut raw: u64) {
     out.push(raw as u8);
 }
 
-/// Takes one varint off the front; `None` when it is truncated or longer than 64 bits.
+/// Removes one varint from the front; `None` if it is truncated or longer than 64 bits.
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     // Most residuals have one byte.
     if let Some((&byte, rest)) = bytes.split_first()
@@ -144,7 +143,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     for (n, &byte) in bytes.iter().enumerate().take(10) {
         raw |= u64::from(byte & 0x7f) << (7 * n);
         if byte < 0x80 {
-            // The tenth byte has room for one bit.
+            // The tenth byte has room for one bit of the 64.
             let fits = n < 9 || byte <= 1;
             *bytes = &bytes[n + 1..];
             return fits.then_some(raw);
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_run_cannot_promise_more_than_its_bytes_may() {
-        // 1 residual byte and its count stand for at most 256 values.
+        // One residual byte and its count represent at most 256 values.
         assert_eq!(unpack(&[0, 0, 255], 256), Some(vec![0; 256]));
         assert_eq!(unpack(&[0, 0, 255], 257), None);
         assert_eq!(unpack(&[0, 0, 255], 255), None);

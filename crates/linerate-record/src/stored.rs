@@ -1,8 +1,8 @@
-//! How a step is stored in a record: its tables packed, their times shared.
+//! How a step is stored in a record: its tables are packed, and tables read at the same times share these.
 //!
-//! The shapes here are format 1 and change only with [`super::FORMAT`]. Names, units and kinds are stored with
-//! the values, so that a reader needs no table of metrics. A shape borrows its names and packed columns from
-//! the step that is written, or from the bytes that are read.
+//! The types here are part of format 1 and change only with [`super::FORMAT`]. Names, units and kinds are stored with
+//! the values, so that a reader needs no table of metrics. A type borrows its names and packed columns from the step
+//! that is written, or from the bytes that are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ pub(super) struct StoredStep<'a> {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredEnd<'a> {
-    /// Times of rows; tables read at one tick share one.
+    /// Times of the rows of tables; tables that were read at the same times share one entry.
     #[serde(borrow)]
     axes: Vec<Axis<'a>>,
     #[serde(borrow)]
@@ -61,7 +61,7 @@ struct StoredTable<'a> {
     source: Cow<'a, str>,
     #[serde(borrow)]
     subject: Cow<'a, str>,
-    /// Index into [`StoredEnd::axes`].
+    /// Index of the table's times in [`StoredEnd::axes`].
     axis: u32,
     #[serde(borrow)]
     columns: Vec<StoredColumn<'a>>,
@@ -77,7 +77,7 @@ struct StoredColumn<'a> {
     values: Packed<'a>,
 }
 
-/// A CBOR byte string (serde makes a list of numbers of a `Vec<u8>`).
+/// Bytes stored as a CBOR byte string: serde would store a `Vec<u8>` as a list of numbers.
 struct Packed<'a>(Cow<'a, [u8]>);
 
 impl Serialize for Packed<'_> {
@@ -231,7 +231,7 @@ impl StoredEnd<'_> {
 }
 
 impl StoredStep<'_> {
-    /// The step that was read; an error describes anything that is inconsistent.
+    /// Unpacks the step that was read; the error names what is inconsistent.
     pub(super) fn open(self, budget: &mut Budget) -> Result<Step, &'static str> {
         let ends = self.ends.into_iter().map(|e| e.open(budget));
         Ok(Step {

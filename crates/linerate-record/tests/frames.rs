@@ -1,5 +1,5 @@
-//! The record's file format from the outside: written data is read back, damage costs only the data behind it,
-//! and no file makes the reader panic.
+//! The record's file format, tested through the public interface: written data is read back, damage costs only the
+//! damaged frames, and no file makes the reader panic.
 
 #![expect(clippy::disallowed_methods, reason = "the kept records are files")]
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
@@ -19,7 +19,7 @@ fn small() -> Record {
     sample::record(1, 4, 7)
 }
 
-/// A frame with a right checksum around any payload.
+/// A frame of `kind` with any payload and a correct checksum.
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_le_bytes();
     let rest = [&[kind], payload].concat();
@@ -27,7 +27,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&length[..], &crc, &rest].concat()
 }
 
-/// Where each frame of `record` begins, and the end of the file.
+/// The place where each frame of `record` begins, and the end of the file.
 fn borders(record: &Record) -> Vec<usize> {
     let frames = std::iter::once(Frame::Start(&record.start))
         .chain(record.hosts.iter().map(Frame::Host))
@@ -117,7 +117,7 @@ mod long {
     }
 }
 
-/// Flips `bits` of each byte of a record, one at a time.
+/// Flips `bits` of each byte of a record, one at a time, and checks that exactly the frame with that byte is lost.
 fn flips_are_noticed(bits: impl Fn(usize) -> Range<usize>) {
     let record = small();
     let mut bytes = encode_all(&record).unwrap();
@@ -129,7 +129,7 @@ fn flips_are_noticed(bits: impl Fn(usize) -> Range<usize>) {
             match decode(&bytes) {
                 Ok((read, damage)) => {
                     let damage = damage.unwrap();
-                    // That frame is lost, and no other: also where its length is wrong.
+                    // Only the frame with this byte is lost, even if the byte is part of its length.
                     assert_eq!(damage.cuts.len(), 1, "{damage}");
                     let cut = &damage.cuts[0];
                     let lost = borders[before] - borders[before - 1];
@@ -168,7 +168,7 @@ fn the_search_for_a_frame_among_claims_of_frames_ends() {
     let record = small();
     let start = encode(&Frame::Start(&record.start)).unwrap();
     let mut bytes = [header(), start].concat();
-    // Each tenth byte claims a frame that reaches far.
+    // Every ten bytes, what looks like a frame of 256 KiB begins.
     for _ in 0..60_000 {
         bytes.extend([0, 0, 4, 0, 1, 2, 3, 4, 5, 0xa0]);
     }
@@ -240,7 +240,7 @@ fn a_column_of_another_length_than_its_times_is_not_written() {
 fn a_claimed_length_allocates_nothing() {
     let record = small();
     let start = encode(&Frame::Start(&record.start)).unwrap();
-    // CBOR heads that claim 2^62 bytes, list items, map entries, characters.
+    // CBOR heads that claim 2^62 bytes, list items, map entries or bytes of text.
     for major in [0x5b, 0x9b, 0xbb, 0x7b] {
         let payload = [&[major][..], &(1_u64 << 62).to_be_bytes(), b"x"].concat();
         for kind in 2..=6 {
@@ -269,7 +269,7 @@ fn readings_take_less_than_two_bytes_a_value() {
     assert!(bytes < count * 2, "{bytes} bytes for {count} values");
 }
 
-/// With LINERATE_WRITE_GOLDEN set it writes the file instead: only for a format not released yet.
+/// If LINERATE_WRITE_GOLDEN is set, this test first writes the file: only for a format that was never released.
 #[test]
 fn a_record_of_format_1_is_read_for_ever() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records/format-1.lnr");
@@ -278,7 +278,7 @@ fn a_record_of_format_1_is_read_for_ever() {
         std::fs::write(path, encode_all(&expected).unwrap()).unwrap();
     }
     let golden = std::fs::read(path).unwrap();
-    // Not assert_eq: the two records would fill the screen.
+    // `assert!` and not `assert_eq!`, which would print both whole records.
     assert!(decode(&golden) == Ok((expected, None)), "the golden file reads differently");
 }
 

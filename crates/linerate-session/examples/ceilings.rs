@@ -1,7 +1,9 @@
-//! Prints all ceilings of records and case files with every digit: `benches/truth/ceilings.sh` compares two builds by it.
+//! Prints all ceilings of records and case files with every digit, so that `benches/truth/ceilings.sh` can compare the
+//! output of two builds:
 //! `cargo run -p linerate-session --example ceilings -- FILE ...`
 //!
-//! Kept records are of virtual ports, which have no wire. Each is derived again with the hardware of [`DRESSES`].
+//! The stored records were measured over virtual ports, which have no wire. So the ceilings of each record are printed
+//! again for each hardware of [`DRESSES`].
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -15,10 +17,10 @@ use linerate_judge::model::derive;
 use linerate_record::{Record, frame};
 use linerate_units::{Rate, Transfers};
 
-/// A name for hardware, and the route with its ports.
+/// Name of a hardware configuration, and a function that makes the route through its ports.
 type Dress = (&'static str, fn() -> Route);
 
-/// Hardware that is put below both ends of a record.
+/// Hardware configurations that replace the route of both ends of a record, one after the other.
 const DRESSES: [Dress; 5] = [
     ("one card", || routed(vec![card(3, 10_000)], vec![])),
     ("a tagged card", || routed(vec![card(3, 10_000)], vec![vlan()])),
@@ -84,7 +86,7 @@ fn ceilings(what: &str, record: &Record) {
     }
 }
 
-/// A case, and each change of it that its published figures have.
+/// Prints the ceilings of a case file, then those with each change for which the file has published figures.
 fn of_case(text: &str) {
     let published = match Case::read(text, &[""; 0]) {
         Ok(case) => case.published,
@@ -113,7 +115,7 @@ fn lines(what: &str, all: &[impl Debug]) {
     }
 }
 
-/// A port whose card is on this bus.
+/// Makes a port of `mbps` Mb/s whose card is on the PCI bus `bus`.
 fn card(bus: u8, mbps: u64) -> Nic {
     let address = format!("0000:{bus:02x}:00.0");
     let mut nic = Nic {
@@ -158,7 +160,8 @@ fn bond(hash: &str) -> Nic {
     }
 }
 
-/// Cards below `above`, in slots of the third generation; the first behind a switch.
+/// Makes a route over these cards in PCIe slots of the third generation, with the ports `above` on top of them. The
+/// first card is behind a PCIe switch.
 fn routed(cards: Vec<Nic>, above: Vec<Nic>) -> Route {
     let link = |width: u8| Some(Link { speed: Some(Transfers(8_000_000_000)), width: Some(width) });
     let device = |address: &str, kind, buses: Option<(u8, u8)>, width| Device {

@@ -1,8 +1,7 @@
-//! The cost of listing all connections of a host, and whether memory stays flat:
+//! Prints the time that it takes to list all connections of a host, and whether this program's memory grows:
 //! `cargo run --release -p linerate-session --example flows -- 10000`
 //!
-//! Opens the given number of sockets over loopback, both ends of half as many connections, and lists them in 50
-//! rounds.
+//! Opens the given number of sockets over loopback (both ends of half as many connections) and lists them in 50 rounds.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -47,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Memory in use, in kB.
+/// Returns the resident memory of this process, in kB.
 fn resident(machine: &dyn Machine) -> Option<u64> {
     let text = machine.file("/proc/self/status").ok()?;
     let text = String::from_utf8_lossy(&text).into_owned();

@@ -1,6 +1,6 @@
-//! What deriving and judging take while a run measures: the record in a file grows again, step by step. After each step
-//! this derives what a run derives then; with `each`, it derives and judges everything. With `once` it does so one time, for
-//! a profiler.
+//! Measures the time for deriving and judging while a run measures. The steps of a recorded file are added to a new
+//! record one by one. After each step, the program derives what a run derives at that point; with `each`, it derives
+//! and judges everything. With `once`, the record grows only one time, for a profiler.
 //!
 //! `cargo run --release -p linerate-session --example growing FILE [each] [once]`
 
@@ -16,10 +16,10 @@ use linerate_plan::path::Slowness;
 use linerate_record::{Record, Step};
 use linerate_session::store::Store;
 
-/// How often the record grows.
+/// How many times the record is grown from its first step to its last one.
 const TIMES: usize = 21;
 
-/// Slices of a block.
+/// Number of slices in a block of a trial.
 const BLOCK: usize = 4;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The time that deriving and judging took while the record grew.
+/// Grows the record step by step; returns the time that deriving and judging took in total.
 fn grow(record: &Record, each: bool, answers: &mut usize) -> Duration {
     let mut grown = Record {
         sets: Vec::new(),
@@ -58,14 +58,14 @@ fn grow(record: &Record, each: bool, answers: &mut usize) -> Duration {
         *answers += if each {
             judged(&mut deriver, &grown)
         } else {
-            asked(&mut deriver, &grown, next, &mut before)
+            requested(&mut deriver, &grown, next, &mut before)
         };
         took += began.elapsed();
     }
     took
 }
 
-/// Adds a step, with the sets and the trial that it uses.
+/// Adds a step to the growing record, with the sets and the trial that the step uses.
 fn add(grown: &mut Record, record: &Record, step: &Step) {
     let is_new = |id: u32| step.plan.sets.contains(&id);
     for set in record.sets.iter().filter(|set| is_new(set.plan.id)) {
@@ -89,15 +89,16 @@ fn trial_of(step: &Step) -> Option<u32> {
     }
 }
 
-/// Derives and judges all.
+/// Derives and judges the whole record; returns the number of limits.
 #[inline(never)]
 fn judged(deriver: &mut Deriver, record: &Record) -> usize {
     judge(&black_box(deriver.derive(record))).limits.len()
 }
 
-/// What a run asks for after its last step, where `next` is the step that follows.
+/// Derives what a run needs after the last step of `record`, where
+/// `next` is the step that follows. Returns the number of results.
 #[inline(never)]
-fn asked(
+fn requested(
     deriver: &mut Deriver,
     record: &Record,
     next: Option<&Step>,
@@ -115,7 +116,7 @@ fn asked(
         Purpose::Slice { trial, .. } => slice(deriver, record, trial, before.as_ref()),
         _ => 0,
     };
-    // A trial ended, or the first one begins.
+    // A trial has ended, or the first trial begins.
     let trial = trial_of(step);
     if trial != next.and_then(trial_of) {
         if trial.is_some() {
@@ -130,7 +131,8 @@ fn asked(
     answers
 }
 
-/// Whether a trial goes on after a slice.
+/// Computes the effect of a trial after a slice and, after each block,
+/// whether the trial is decided. Returns the number of results.
 fn slice(deriver: &mut Deriver, record: &Record, id: u32, before: Option<&Model>) -> usize {
     let Some(plan) = record.trials.iter().find(|plan| plan.id == id) else {
         return 0;

@@ -1,5 +1,5 @@
-//! How long it takes to derive and to judge a record: by default ten minutes of 64 streams at 100 ms, else the
-//! given size, or the record in a file.
+//! Measures the time to derive and to judge a record: by default one with ten minutes of 64 streams and a row each 100
+//! ms, else one of the given number of streams and rows, or the record in a file.
 //!
 //! `cargo run --release -p linerate-session --example judging [STREAMS ROWS | FILE]`
 
@@ -16,7 +16,7 @@ use linerate_judge::verdict::judge;
 use linerate_record::{Record, frame};
 use linerate_session::store::Store;
 
-/// How often each is done.
+/// How many times the record is derived and judged.
 const TIMES: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What deriving and judging took, each time.
+/// Returns the times that deriving took, and those that judging took.
 fn times(record: &Record) -> [Vec<Duration>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..TIMES {

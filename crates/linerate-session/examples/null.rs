@@ -1,5 +1,6 @@
-//! Operations in a second that the loop of a measurement makes where moving them costs nothing: one pinned
-//! thread of the null engine, with the counters, the advice and the stop of any other, in batches of 1 and 32.
+//! Measures how many operations a second the loop of a measurement makes if moving
+//! payload costs nothing: one pinned thread of the null transport, with the counters,
+//! the advice and the stop flag of any other transport, in batches of 1 and of 32.
 //!
 //! `cargo run --release -p linerate-session --example null [STEPS]`
 
@@ -20,7 +21,7 @@ use linerate_units::Nanos;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Steps of each size of batches.
+/// Number of steps for each batch size.
 const STEPS: usize = 10;
 
 fn main() -> Outcome<()> {
@@ -54,7 +55,7 @@ fn end(batch: usize) -> LocalEnd {
     end
 }
 
-/// One stream on one CPU, which it must have got.
+/// Connects one stream on the given CPU; fails if the thread cannot be kept there.
 fn connect(end: &mut LocalEnd, cpu: u32) -> Outcome<()> {
     let plan = SetPlan {
         id: 0,
@@ -69,7 +70,7 @@ fn connect(end: &mut LocalEnd, cpu: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// As long and as often sampled as those of a run.
+/// Makes a step as long as the steps of a run, and with as many rows.
 fn step() -> StepPlan {
     StepPlan {
         index: 0,
@@ -81,7 +82,7 @@ fn step() -> StepPlan {
     }
 }
 
-/// Operations a second between the row after the wash-out and the last one.
+/// Returns the operations per second between the row after the washout and the last row.
 fn rate(end: &EndReadings) -> Outcome<f64> {
     let worker = end.tables.iter().find(|table| table.source == "worker");
     let worker = worker.ok_or("no table of the worker")?;

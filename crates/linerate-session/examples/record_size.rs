@@ -1,4 +1,5 @@
-//! The size of a record, and the time to write and to read it: by default ten minutes of 64 streams at 100 ms.
+//! Prints the size of a record and the times to write and to read
+//! it: by default ten minutes of 64 streams with a row each 100 ms.
 //!
 //! `cargo run --release -p linerate-session --example record_size [STREAMS ROWS]`
 

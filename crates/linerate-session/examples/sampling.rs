@@ -1,7 +1,7 @@
-//! The cost of sampling. Compares goodput over loopback with a row of every table each 100 ms against goodput
-//! with only a first and a last row. Both run on the same connections, in pairs A B, B A and so on. Also prints
-//! the CPU time of the sampling threads, which is known far more precisely. Both ends are here, and both are
-//! sampled.
+//! Measures the cost of sampling. Compares goodput over loopback with a row of every table each
+//! 100 ms against goodput with only a first and a last row. Both settings are measured on the same
+//! connections, in pairs A B, B A and so on. Also prints the CPU time of the sampling threads,
+//! which is known far more precisely. Both ends are in this process, and both are sampled.
 //!
 //! `cargo run --release -p linerate-session --example sampling [PAIRS STREAMS]`
 
@@ -22,23 +22,23 @@ use linerate_session::end::Running;
 use linerate_units::stats::rounds_ratio;
 use support::{Pair, step, stream};
 
-/// Default pairs and streams.
+/// Default number of pairs, and of streams.
 const PAIRS: usize = 100;
 const STREAMS: u32 = 1;
-/// A step, and its wash-out, in milliseconds.
+/// Length of a step's measured part and of its washout, in milliseconds.
 const MEASURE: u64 = 1000;
 const WASHOUT: u64 = 200;
 /// Time between rows of a run, in milliseconds.
 const TICK: u64 = 100;
-/// BBR on loopback pauses and hurries: its steps scatter by a sixth.
+/// With BBR on loopback, the rate varies: the goodput of its steps differs by a sixth.
 const CONGESTION: &str = "cubic";
 
-/// What was seen in one step.
+/// Figures of one step.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// Payload that arrived, bytes per second.
+    /// Payload that arrived, in bytes per second.
     goodput: f64,
-    /// CPU time of the threads that sample, of one CPU.
+    /// CPU time of the sampling threads, as a share of one CPU.
     sampling: f64,
 }
 
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut ends = Pair::new();
     let knobs = Knobs { streams, congestion: Some(CONGESTION.to_owned()), ..Knobs::default() };
     ends.connect(&stream(0, Direction::Forward, knobs));
-    // The first step is slower: buffers grow.
+    // The first step is slower because socket buffers still grow, so its result is dropped.
     look(&mut ends, TICK)?;
     let mut found = Vec::new();
     for pair in 0..pairs {
@@ -63,11 +63,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     tell(&found, streams)
 }
 
-/// One step with rows at each `tick`.
+/// Runs one step with a row every `tick` milliseconds.
 fn look(ends: &mut Pair, tick: u64) -> Result<Seen, Box<dyn Error>> {
     let running = ends.start(&step(&[0], WASHOUT, MEASURE, tick));
     let began = Instant::now();
-    // Not to its very end: the kernel forgets what a thread used once it is gone.
+    // The sleep ends before the step does, because the kernel drops the CPU time of a thread that has exited.
     thread::sleep(Duration::from_millis(WASHOUT + MEASURE - TICK / 4));
     let sampling = sampled()?.as_secs_f64() / began.elapsed().as_secs_f64();
     let [_, far] = running.map(Running::finish);
@@ -75,12 +75,12 @@ fn look(ends: &mut Pair, tick: u64) -> Result<Seen, Box<dyn Error>> {
     Ok(Seen { goodput, sampling })
 }
 
-/// CPU time that the threads which sample have used so far.
+/// Returns the CPU time that the sampling threads of this process have used so far.
 fn sampled() -> Result<Duration, Box<dyn Error>> {
     let mut all = Duration::ZERO;
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();
-        // One that has ended in the meantime samples no more.
+        // A thread that has exited in the meantime has no `comm` file, and is skipped.
         let name = fs::read_to_string(task.join("comm"));
         if name.is_ok_and(|name| name.trim() == "sampler") {
             let used = fs::read_to_string(task.join("schedstat"))?;
@@ -115,7 +115,7 @@ fn tell(pairs: &[(Seen, Seen)], streams: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Payload that an end received in a second, from the row after the wash-out to the last.
+/// Returns the payload that an end received, in bytes per second, from the row after the washout to the last row.
 fn received(end: &EndReadings) -> Option<f64> {
     let workers = end.tables.iter().filter(|table| table.source == "worker");
     workers.map(rate).sum()

@@ -1,7 +1,7 @@
-//! Prints the facts of this machine, then what one row of all sources costs:
+//! Prints the facts of this machine, then the time that one row of all sources takes:
 //! `cargo run --release -p linerate-session --example watch -- 127.0.0.1`
 //!
-//! With a folder as a second argument, the facts of the machine whose /proc and /sys lie there.
+//! If the second argument is a folder with another machine's /proc and /sys, the facts of that machine are printed.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Clients that this process serves, by any protocol.
+//! Clients that this process serves, by linerate's protocol or by iperf3's.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -7,8 +7,8 @@ use linerate_sys::memory;
 /// Number of clients that are being served. When the last one leaves, unused memory of the process is returned.
 static PRESENT: AtomicUsize = AtomicUsize::new(0);
 
-/// A client that is being served. Unused memory is returned when the last client leaves, not earlier, because
-/// returning it would delay the others.
+/// Guard for a client that is being served. Unused memory is returned to the kernel when the last client leaves, not
+/// earlier, because returning memory would delay the other clients.
 #[derive(Debug)]
 pub(crate) struct Present(());
 

@@ -1,7 +1,7 @@
-//! Processes that are killed: clients at random moments, of which the server must keep nothing,
-//! and a server in the middle of a step.
+//! Tests with processes that are killed: clients at random moments, after which the server must hold no resources of
+//! them, and a server in the middle of a step.
 //!
-//! This program starts itself again in the roles that are killed.
+//! This program starts itself again as the processes that are killed.
 #![expect(
     clippy::unwrap_used,
     reason = "a test without the harness, which the lint does not take for one"
@@ -29,7 +29,7 @@ use linerate_test::program::{self, outcome_of};
 use linerate_test::skip;
 use linerate_units::Nanos;
 
-/// Names that start with `long::` are left to `./test.sh --long`.
+/// Test cases by name. Cases whose names start with `long::` run only with `./test.sh --long`.
 const CASES: [(&str, fn()); 4] = [
     ("killed_clients_leave_nothing", killed_clients_leave_nothing),
     ("a_killed_server_is_noticed_in_mid_step", a_killed_server_is_noticed_in_mid_step),
@@ -40,9 +40,9 @@ const CASES: [(&str, fn()); 4] = [
     ("long::a_dead_link_is_noticed_by_both_ends", a_dead_link_is_noticed_by_both_ends),
 ];
 const ROLE: &str = "LINERATE_TEST_ROLE";
-/// The engine that a client of this program measures with.
+/// Environment variable with the transport of a client that this program starts.
 const ENGINE: &str = "LINERATE_TEST_ENGINE";
-/// Processes that share memory, and are killed the last one after 4 ms for each.
+/// Number of server processes with shared memory that are killed. The n-th one is killed after n times 4 ms.
 const SHARING: u64 = 24;
 const CLIENTS: usize = 200;
 const AT_ONCE: usize = 4;
@@ -129,7 +129,7 @@ fn step(set: u32, millis: u64) -> StepPlan {
     }
 }
 
-/// A client that measures until it is killed.
+/// Runs a client that measures until it is killed.
 fn measure(address: SocketAddr) {
     let key = Key::from_environment().unwrap().unwrap();
     let engine = std::env::var(ENGINE);
@@ -139,7 +139,7 @@ fn measure(address: SocketAddr) {
     }
 }
 
-/// A set that is made, used and released.
+/// Prepares, runs and releases a set.
 fn measured(client: &mut Client, id: u32) -> Result<(), LinkError> {
     let direction = Direction::ALL[id as usize % 2];
     client.prepare(&set(id, direction))?;
@@ -147,7 +147,7 @@ fn measured(client: &mut Client, id: u32) -> Result<(), LinkError> {
     client.release(id)
 }
 
-/// A server that serves until it is killed; says where.
+/// Runs a server until it is killed; prints its address first.
 fn serve() {
     let key = Key::from_environment().unwrap().unwrap();
     let server = server(key, Arc::new(|_| ()));
@@ -194,7 +194,7 @@ fn settles(wanted: &Held) -> Held {
     }
 }
 
-/// Numbers that differ enough, the same in every run. //= Marsaglia, Xorshift RNGs, 2003
+/// Returns pseudo-random numbers, the same ones in every run. //= Marsaglia, Xorshift RNGs, 2003
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -227,10 +227,10 @@ fn killed_clients_leave_nothing() {
     let server = Arc::new(server(key.clone(), Arc::new(log)));
     let (address, ending) = (server.addresses()[0], Stop::new().unwrap());
     let gate = {
-        let (server, asked) = (Arc::clone(&server), ending.clone());
-        thread::spawn(move || server.run(&asked).unwrap())
+        let (server, requested) = (Arc::clone(&server), ending.clone());
+        thread::spawn(move || server.run(&requested).unwrap())
     };
-    // What is allocated once and for good is allocated now.
+    // After this first session, everything is allocated that is allocated only once.
     drop(connect(address, key.clone()));
     while server.sessions() > 0 {
         thread::sleep(Duration::from_millis(10));
@@ -242,10 +242,10 @@ fn killed_clients_leave_nothing() {
     kill_clients(CLIENTS - CLIENTS / 4, address, &key, &mut seed);
     assert_eq!(settles(&before), before, "after {CLIENTS} clients");
     let begun = begun.load(Ordering::Relaxed);
-    // How many depends on how busy the machine is; some must, or nothing was tried.
+    // How many clients had a session depends on how busy the machine is; without any, nothing was tested.
     assert!(begun > 0, "no client got as far as a session");
     let grown = resident_kib().saturating_sub(resident);
-    // Each session has a buffer of 64 KiB and more; the allocator's ups and downs are about 5 MiB.
+    // Each session has a buffer of at least 64 KiB; the memory that the allocator holds varies by about 5 MiB.
     assert!(grown < (64 * (CLIENTS - CLIENTS / 4)) as u64, "resident memory grew by {grown} KiB");
     println!("  {before:?} before and after; resident {resident} KiB, then {grown} KiB more");
     println!("  {begun} of {CLIENTS} clients had a session");
@@ -278,7 +278,7 @@ fn a_killed_server_is_noticed_in_mid_step() {
         });
         server.wait().unwrap();
         let step = step.unwrap();
-        // Noticed, not waited out.
+        // The client notices the killed server before the step's planned end.
         assert!(began.elapsed() < Duration::from_secs(60));
         assert_eq!(step.ends.len(), 1);
         assert!(!step.ends[0].tables.is_empty());
@@ -295,7 +295,7 @@ fn sharing(role: &str, key: &Key) -> Child {
     streams.spawn().unwrap()
 }
 
-/// Where a server that shares memory listens.
+/// Returns the address at which a server with shared memory listens.
 fn listens(server: &mut Child) -> SocketAddr {
     let mut line = String::new();
     let mut lines = BufReader::new(server.stdout.take().unwrap());
@@ -303,7 +303,8 @@ fn listens(server: &mut Child) -> SocketAddr {
     line.trim().parse().unwrap()
 }
 
-/// Wherever a process is killed, the other end of its memory goes on to an error in words, or gives all back.
+/// At whatever point a server with shared memory is killed, its client
+/// returns an error. If a client is killed, its server returns the memory.
 fn a_killed_process_that_shares_memory_is_noticed_at_every_step() {
     let before = held();
     for kill in 0..SHARING {
@@ -322,13 +323,13 @@ fn a_killed_process_that_shares_memory_is_noticed_at_every_step() {
         assert!(words.iter().any(|w| why.contains(w)), "after {wait:?}: {why}");
         killer.join().unwrap();
     }
-    // A client is killed: the server lets go of the memory.
+    // If a client is killed, the server returns the shared memory.
     let key = Key::generate();
     let server = Arc::new(server(key.clone(), Arc::new(|_| ())));
     let (address, ending) = (server.addresses()[0], Stop::new().unwrap());
     let gate = {
-        let (server, asked) = (Arc::clone(&server), ending.clone());
-        thread::spawn(move || server.run(&asked).unwrap())
+        let (server, requested) = (Arc::clone(&server), ending.clone());
+        thread::spawn(move || server.run(&requested).unwrap())
     };
     for kill in 0..SHARING / 2 {
         let mut client = Command::new(std::env::current_exe().unwrap());
@@ -351,7 +352,7 @@ fn a_killed_process_that_shares_memory_is_noticed_at_every_step() {
     assert_eq!(settles(&before), before);
 }
 
-/// Nothing is reset when a link goes down: both ends must find out by themselves.
+/// When a link goes down, no connection is reset, so each end must notice this by itself.
 fn a_dead_link_is_noticed_by_both_ends() {
     let own = std::env::current_exe().unwrap();
     let network = |program: &std::ffi::OsStr| {
@@ -373,7 +374,7 @@ fn link(state: &str) {
     assert!(status.unwrap().success());
 }
 
-/// Both ends in a network of their own, whose only link goes down in the middle of a step.
+/// Runs both ends in one network namespace, whose only link goes down in the middle of a step.
 fn silence() {
     for direction in Direction::ALL {
         link("up");
@@ -381,8 +382,8 @@ fn silence() {
         let server = Arc::new(server(key.clone(), Arc::new(|line| println!("  {line}"))));
         let ending = Stop::new().unwrap();
         let gate = {
-            let (server, asked) = (Arc::clone(&server), ending.clone());
-            thread::spawn(move || server.run(&asked).unwrap())
+            let (server, requested) = (Arc::clone(&server), ending.clone());
+            thread::spawn(move || server.run(&requested).unwrap())
         };
         let mut client = connect(server.addresses()[0], key);
         client.prepare(&set(0, direction)).unwrap();

@@ -1,11 +1,11 @@
-//! Advice against a cause, with commands to copy.
+//! Shows advice on how to remove a cause, with commands to copy.
 
 use linerate_facts::advice::{Advice, Joined, Step};
 
 use super::names::Names;
 use super::{Document, Tone};
 
-/// Advice under a label; `gain` is what it promises, in words.
+/// Writes an advice under a label. `gain` says in words what the advice would gain.
 pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &str, names: &Names) {
     let mut what = advice.what.clone();
     if !gain.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
     }
 }
 
-/// The word that joins an advice to the one above it.
+/// The word that joins an advice to the advice above it.
 pub(super) const fn joint(advice: &Advice) -> &'static str {
     match advice.joined {
         Joined::Or => "or",
@@ -38,20 +38,20 @@ pub(super) const fn joint(advice: &Advice) -> &'static str {
     }
 }
 
-/// The steps of an advice, in order, with a word between them.
+/// Writes the steps of an advice, in order; `next_verb` stands before each step but the first.
 pub(super) fn do_steps<'a>(
     doc: &mut Document,
     steps: &[Step],
-    then: &str,
+    next_verb: &str,
     host: impl Fn(&Step) -> Option<&'a str>,
 ) {
     for (i, step) in steps.iter().enumerate() {
-        let verb = if i > 0 { then } else { "" };
+        let verb = if i > 0 { next_verb } else { "" };
         do_step(doc, verb, host(step), step);
     }
 }
 
-/// `undo on brook, in the same directory:`, and the command below it.
+/// Writes a step: a line such as `undo on brook, in the same directory:`, and the step's command below it.
 pub(super) fn do_step(doc: &mut Document, verb: &str, host: Option<&str>, step: &Step) {
     let host = host.map(|name| format!("on {name}"));
     let first: Vec<&str> = [verb, host.as_deref().unwrap_or_default()].into();

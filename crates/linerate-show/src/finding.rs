@@ -1,4 +1,5 @@
-//! A finding for people: why it matters, what shows it, and what helps. The line above it is the page's own.
+//! Shows the details of a finding: why it matters, what shows it, and what helps. The page itself writes the first
+//! line.
 
 use linerate_facts::advice::Step;
 use linerate_facts::finding::Finding;
@@ -6,26 +7,26 @@ use linerate_facts::finding::Finding;
 use super::advice::{do_step, do_steps};
 use super::{Document, Tone};
 
-/// The labels of the parts. A part without one is a detail of the line above.
+/// Labels of the parts of a finding. With an empty label, a part becomes a detail of the line above.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Labels {
     pub why: &'static str,
     pub proof: &'static str,
     pub fix: &'static str,
-    /// The word between two steps. Empty where each of them tells more by itself.
+    /// The word between two steps. Empty if the words of the steps need no joint.
     pub then: &'static str,
 }
 
-/// The labels of a finding that has lines of its own.
+/// Labels for a finding that has lines of its own.
 pub(super) const LABELS: Labels = Labels { why: "Why", proof: "Proof", fix: "Fix", then: THEN };
-/// The same where all parts are details of one line.
+/// Labels for a finding whose parts are all details of one line.
 pub(super) const DETAILS: Labels = Labels { why: "", proof: "", fix: "", then: THEN };
-/// The same of a remark, whose steps are in no order.
+/// Labels for a remark: as `DETAILS`, but its steps have no order.
 pub(super) const REMARK: Labels = Labels { then: "", ..DETAILS };
 
 const THEN: &str = "then";
 
-/// Writes all parts. `host` is the host of the steps where the finding names none.
+/// Writes all parts of a finding. `host` is the host of the steps if the finding names none.
 pub(super) fn parts(doc: &mut Document, found: &Finding, labels: Labels, host: Option<&str>) {
     if !found.why.is_empty() {
         put(doc, labels.why, &found.why);
@@ -42,7 +43,7 @@ pub(super) fn parts(doc: &mut Document, found: &Finding, labels: Labels, host: O
     remedy(doc, labels, "", found, host);
 }
 
-/// Writes what helps, in a sentence that begins with `word`, and how to undo it.
+/// Writes the remedy, in a sentence that begins with `word`, and how to undo it.
 pub(super) fn remedy(
     doc: &mut Document,
     labels: Labels,
@@ -58,7 +59,7 @@ pub(super) fn remedy(
     let host = own.or(host);
     let at =
         own.filter(|_| fix.steps.is_empty()).map_or(String::new(), |own| format!("on {own}: "));
-    // The command of a detail stands right below it, unless words of its own do.
+    // The command follows directly below, unless the step has words of its own.
     let is_next = |step: &Step| host.is_none() && is_bare(step);
     let end =
         if labels.fix.is_empty() && fix.steps.first().is_some_and(is_next) { ":" } else { "" };

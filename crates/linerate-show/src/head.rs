@@ -1,4 +1,4 @@
-//! What every document begins with.
+//! The keys that every JSON document begins with.
 
 use std::borrow::Cow;
 
@@ -9,27 +9,27 @@ use serde::{Serialize, Serializer};
 /// The first keys of every document.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Head<'a> {
-    /// Version of this document; raised when a key changes its meaning or is removed.
+    /// Version of this document's format; raised when a key changes its meaning or is removed.
     format: Format<1>,
-    /// Version of linerate that measured, or judged what others measured.
+    /// Version of the linerate that measured, or that judged results of other programs.
     linerate: &'a str,
-    /// The answer to read first. Null if the document has nothing that could be judged.
+    /// The headline: the answer to read first. Null if there is nothing that could be judged.
     headline: Option<Headline>,
 }
 
 impl<'a> Head<'a> {
-    /// The head of a document that this version makes.
+    /// The first keys of a document about what this version of linerate measured or judged.
     pub(crate) fn new(headline: Option<Headline>) -> Self {
         Self { format: Format, linerate: env!("CARGO_PKG_VERSION"), headline }
     }
 
-    /// The same, of what another version measured.
+    /// Replaces the version by that of another linerate, which made the measurement.
     pub(crate) fn by(self, linerate: &'a str) -> Self {
         Self { linerate, ..self }
     }
 }
 
-/// The version of a document, which is a constant of its type.
+/// The version of a document's format, a constant of the document's type.
 pub(crate) struct Format<const N: u32>;
 
 impl<const N: u32> Serialize for Format<N> {

@@ -1,10 +1,11 @@
-//! Views: functions of a record, its model and its verdict, of an inventory, or of a described path.
+//! Shows results: turns a record with its model and verdict, an inventory or a described path into text and JSON.
 //!
-//! A view is a document for people and JSON for programs; each has a folder here, and its schema is in `schema/`. None of
-//! them reads the machine, knows the width of a page, a colour or markup: [`Document`] does.
+//! Each result is shown as a document for people and as JSON for programs. It has a folder here, and the schema of
+//! its JSON is in `schema/`. These modules do not read the machine, and know nothing of page width, colour or
+//! markup: [`Document`] does.
 #![forbid(unsafe_code)]
 
-// Tests that other crates include name this crate.
+// Test files that other crates include use the name `linerate_show` for this crate.
 #[cfg(test)]
 extern crate self as linerate_show;
 
@@ -39,7 +40,7 @@ mod verbs;
 pub mod whatif;
 mod words;
 
-/// A page with what is said of its record itself below it: why it took longer than was asked for, and its note.
+/// Adds notes about a record below its page: why the run took longer than requested, and the user's note.
 pub fn noted(mut page: Document, record: &linerate_record::Record) -> Document {
     if let Some(why) = overtime::overtime(record) {
         page.gap();

@@ -8,17 +8,17 @@ use super::document::width_of;
 /// Longest name that is repeated in sentences: a third of a page of 80 columns.
 const LONGEST: usize = 26;
 
-/// The names of both hosts, for people.
+/// The names of both hosts, as pages show them.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
-    /// The words that stand for the hosts in sentences; near first.
+    /// The words used for the hosts in sentences; near first.
     called: [String; 2],
-    /// The names of the hosts, where they are known and differ.
+    /// The names of the hosts; `None` if they are not known or equal.
     hosts: Option<[String; 2]>,
 }
 
 impl Names {
-    /// The names of the hosts, if they differ and are short enough for a sentence; `near` and `far` otherwise.
+    /// Uses the names of the hosts if they differ and are short enough for a sentence; else `near` and `far`.
     pub(super) fn of_hosts(model: &Model) -> Self {
         let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
         let hosts = [Side::Near, Side::Far].map(name);
@@ -33,23 +33,24 @@ impl Names {
         }
     }
 
-    /// Words for hosts whose names are not known; near first.
+    /// Uses other words for hosts whose names are not known; near first.
     pub(super) fn called(words: [&str; 2]) -> Self {
         Self { called: words.map(str::to_owned), hosts: None }
     }
 
-    /// The names `near` and `far`, for hosts without known names.
+    /// Uses `near` and `far`, for hosts whose names are not known.
     pub(super) fn sides() -> Self {
         Self::called([Side::Near, Side::Far].map(Side::name))
     }
 
-    /// Whether the names are told once, and `near` and `far` stand for them elsewhere.
+    /// Whether the names are too long for sentences: then they are shown once, and `near` and `far` are used
+    /// elsewhere.
     pub(super) fn are_long(&self) -> bool {
         let called = self.hosts.as_ref();
         called.is_some_and(|hosts| *hosts != self.called)
     }
 
-    /// Lines that explain near, far and forward for these hosts.
+    /// Lines that explain `near`, `far` and `forward` for these hosts.
     pub(super) fn explained(&self) -> Vec<String> {
         const FORWARD: &str = "forward: from near to far";
         match &self.hosts {
@@ -61,7 +62,7 @@ impl Names {
         }
     }
 
-    /// The hosts of a direction, from the sender to the receiver: `ripple -> brook`.
+    /// The words for the hosts of a direction, from sender to receiver: `ripple -> brook`.
     pub(super) fn way(&self, direction: Direction) -> String {
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| self.of(side));
         format!("{from} -> {to}")

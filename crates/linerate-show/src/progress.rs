@@ -1,4 +1,4 @@
-//! Progress in words, on stderr: the step, the rate so far and the time left.
+//! Shows progress on stderr: the step, the rate so far and the time left.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use linerate_units::{Nanos, Rate};
 use super::document::{one_line, shortened, width_of};
 use super::words;
 
-/// Most characters of a line.
+/// Largest number of characters of a line.
 const LONGEST: usize = 1000;
 
 /// How much progress is shown.
@@ -21,9 +21,9 @@ const LONGEST: usize = 1000;
 pub enum Mode {
     /// One line for each step, for logs.
     Lines,
-    /// One line that is rewritten; the number is the columns of the terminal.
+    /// One line that is rewritten; the number is the width of the terminal in characters.
     Rewritten(usize),
-    /// Only errors that stop the run.
+    /// Nothing but errors that stop the run.
     Quiet,
 }
 
@@ -33,19 +33,19 @@ pub struct Progress<W> {
     stop: Arc<AtomicBool>,
 }
 
-/// What is shown, and where.
+/// The terminal or file that progress is written to, and what it shows now.
 struct Screen<W> {
     out: W,
     mode: Mode,
     step: String,
-    /// Columns of the line that stands on the terminal without a line feed.
+    /// Width in characters of the line that is on the terminal without a line feed, to be overwritten.
     standing: usize,
-    /// Silence of the far end that lasts and that the user was told of.
+    /// How long the far end has been silent, as last reported to the user; `None` while it answers.
     silence: Option<Silence>,
 }
 
 impl<W: Write> Progress<W> {
-    /// Progress on `out`, which is never flushed; `stop` is set by Ctrl-C.
+    /// Shows progress on `out`, which is never flushed; Ctrl-C sets `stop`.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
         let screen = Screen { out, mode, step: String::new(), standing: 0, silence: None };
         Self { screen: Arc::new(Mutex::new(screen)), stop }
@@ -61,11 +61,12 @@ impl<W: Write> Screen<W> {
     /// Writes a line that stays on the screen.
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
-        // Words of the far end are among the text.
+        // The text may contain words from the far end, so it is cleaned and shortened.
         self.put(&format!("{}\n", shortened(text, LONGEST)))
     }
 
-    /// A line that the next one replaces: the step, and what changes while it lasts, which is not cut.
+    /// Writes a line that the next one overwrites. `step` is cut if the line is too long; `now`, the changing part,
+    /// is not.
     fn replace(&mut self, step: &str, now: &str) -> io::Result<()> {
         let Mode::Rewritten(columns) = self.mode else {
             return Ok(());
@@ -90,11 +91,11 @@ impl<W: Write> Screen<W> {
     }
 
     fn step_began(&mut self, words: &str, left: Nanos) -> io::Result<()> {
-        // The slices of a trial bear one name: a log says it once.
-        let again = self.step == words;
+        // All slices of a trial have the same words: a log shows them once.
+        let is_same = self.step == words;
         words.clone_into(&mut self.step);
         match self.mode {
-            Mode::Lines if again => Ok(()),
+            Mode::Lines if is_same => Ok(()),
             Mode::Quiet => Ok(()),
             Mode::Lines => self.say(&format!("{words}  ({})", time_left(left))),
             Mode::Rewritten(_) => self.replace(words, &format!("  {}", time_left(left))),
@@ -114,7 +115,7 @@ impl<W: Write> Screen<W> {
         let mut now = String::new();
         if let Some(rate) = rate {
             let _ = write!(now, "  {rate}");
-            // A step that loads one direction names it already.
+            // The words of a step that loads one direction already name the direction.
             if let Some(direction) = direction.filter(|d| !step.contains(d.name())) {
                 let _ = write!(now, " {}", direction.name());
             }
@@ -122,7 +123,7 @@ impl<W: Write> Screen<W> {
         self.replace(&step, &format!("{now}  {}", time_left(left)))
     }
 
-    /// Says that the far end does not answer, and for how long it is waited for; `None` where it answers again.
+    /// Shows that the far end does not answer, and how long to wait for it; `None`: it answers again.
     fn silent(&mut self, silence: Option<Silence>) -> io::Result<()> {
         let before = std::mem::replace(&mut self.silence, silence);
         match (self.mode, before, silence) {
@@ -173,7 +174,7 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// The beginning of a text that does not fit, marked as such.
+/// The beginning of a text that is too long, with a mark at its end.
 fn cut(text: &str, columns: usize) -> String {
     const MARK: &str = "...";
     if width_of(text) <= columns {
@@ -184,7 +185,7 @@ fn cut(text: &str, columns: usize) -> String {
     text.trim_end().to_owned() + MARK
 }
 
-/// Words for a far end that does not answer. They are short, because a narrow terminal shows one line.
+/// Words for a far end that does not answer. They are short, as a narrow terminal shows only one line.
 pub fn unanswered(silence: Silence) -> String {
     format!(
         "no answer from the far end for {} s, given up in {} s",
@@ -193,7 +194,7 @@ pub fn unanswered(silence: Silence) -> String {
     )
 }
 
-/// `22 s left`; nothing is promised beyond the budget.
+/// `22 s left`: the rest of the budget, rounded up.
 fn time_left(left: Nanos) -> String {
     format!("{:.0} s left", left.secs().ceil())
 }
@@ -201,7 +202,7 @@ fn time_left(left: Nanos) -> String {
 impl<W: Write + Send + 'static> Sink for Progress<W> {
     fn event(&mut self, event: &Event<'_>) -> RunControl {
         let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
-        // A closed stderr is no reason to lose a measurement.
+        // If stderr is closed, the measurement continues.
         let _ = screen.tell(event);
         if self.stop.load(Ordering::Relaxed) { RunControl::Stop } else { RunControl::Go }
     }
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written.
+    /// A writer that keeps what was written.
     #[derive(Clone, Default)]
     struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -295,16 +296,16 @@ mod tests {
             trial: None,
             advice: Vec::new(),
         };
-        let told = |mode| {
+        let result_of = |mode| {
             let out = Paper::default();
             Progress::new(out.clone(), mode, Arc::default())
                 .event(&Event::Proved { limit: &limit, after: Nanos::from_millis(15_400) });
             out.text()
         };
         let line = "proved after 15 s: net: path-rate, forward\n";
-        assert_eq!(told(Mode::Lines), line);
-        assert_eq!(told(Mode::Rewritten(80)), line);
-        assert_eq!(told(Mode::Quiet), "");
+        assert_eq!(result_of(Mode::Lines), line);
+        assert_eq!(result_of(Mode::Rewritten(80)), line);
+        assert_eq!(result_of(Mode::Quiet), "");
     }
 
     #[test]
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_far_end_that_does_not_answer_is_told_of_until_it_does() {
-        let told = |mode, answers: bool| {
+        let result_of = |mode, answers: bool| {
             let out = Paper::default();
             let sink = Progress::new(out.clone(), mode, Arc::default());
             let silences = sink.silences().unwrap();
@@ -334,13 +335,13 @@ mod tests {
             out.text()
         };
         let first = "note: no answer from the far end for 5 s, given up in 7 s\n";
-        let again = "note: the far end answers again, after 6 s\n";
-        assert_eq!(told(Mode::Lines, false), first);
-        assert_eq!(told(Mode::Lines, true), format!("{first}{again}"));
-        assert_eq!(told(Mode::Quiet, true), "");
-        let text = told(Mode::Rewritten(80), true);
+        let is_same = "note: the far end answers again, after 6 s\n";
+        assert_eq!(result_of(Mode::Lines, false), first);
+        assert_eq!(result_of(Mode::Lines, true), format!("{first}{is_same}"));
+        assert_eq!(result_of(Mode::Quiet, true), "");
+        let text = result_of(Mode::Rewritten(80), true);
         assert!(text.contains("\rno answer from the far end for 6 s, given up in 7 s"), "{text}");
-        assert!(text.ends_with(again), "{text}");
+        assert!(text.ends_with(is_same), "{text}");
     }
 
     #[test]

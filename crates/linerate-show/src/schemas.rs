@@ -1,10 +1,10 @@
-//! The list of all documents, each with its published schema.
+//! The list of all JSON documents, each with its published schema.
 
 /// A published schema.
 pub struct Schema {
-    /// Its name.
+    /// Name of the schema.
     pub name: &'static str,
-    /// The commands that print the documents that the schema describes.
+    /// The commands whose JSON documents this schema describes.
     pub of: &'static str,
     /// The schema as JSON.
     pub text: &'static str,
@@ -15,7 +15,8 @@ pub fn schema(name: &str) -> Option<&'static Schema> {
     SCHEMAS.iter().find(|schema| schema.name == name)
 }
 
-/// Makes the list. The type of each document is what its schema is made from; a test compares both.
+/// Makes the list of schemas. The schema of each document is made from its type; a test compares the schema file
+/// and the type.
 macro_rules! schemas {
     ($($name:literal, $document:ty, $of:literal;)*) => {
         /// All published schemas.

@@ -1,4 +1,4 @@
-//! The ports of RDMA devices that a load uses, and what its completions prove, for people and for programs.
+//! Shows the ports of RDMA devices that a load uses, and what its completions prove, as text and as JSON.
 
 use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::path::{Direction, Side};
@@ -11,11 +11,12 @@ use serde::Serialize;
 use super::json::exact;
 use super::{Document, Tone};
 
-/// What a software device is.
+/// Words for an RDMA device that is made by software.
 const SOFTWARE: &str =
     "made by software: the CPUs of its host do its work, and its nominal rate says nothing";
 
-/// The ports that the loads of a record use, near first; none for other transports, and for records of older versions.
+/// The RDMA ports that the loads of a record use, near first; empty for other transports, and for records of older
+/// versions.
 pub(super) fn ends(record: &Record) -> Vec<(Side, RdmaEnd)> {
     let mut sets = record.sets.iter();
     let set = sets.find(|set| set.ends.iter().any(|end| end.rdma.is_some()));
@@ -24,7 +25,7 @@ pub(super) fn ends(record: &Record) -> Vec<(Side, RdmaEnd)> {
     sides.filter_map(|(side, end)| Some((side, end.rdma.as_deref()?.clone()))).collect()
 }
 
-/// `rxe0 port 1, RoCE v2, GID 1 (10.9.0.1), packets of 1024 B`.
+/// Name and addressing of a port: `rxe0 port 1, RoCE v2, GID 1 (10.9.0.1), packets of 1024 B`.
 pub(super) fn port(end: &RdmaEnd) -> String {
     let mut parts = vec![end.name(), end.addressing.name().to_owned()];
     match (end.gid_index, end.gid) {
@@ -41,7 +42,7 @@ pub(super) fn port(end: &RdmaEnd) -> String {
     parts.join(", ")
 }
 
-/// `inline to 220 B, depth 128, reads at once 16 out and 16 in, polling`.
+/// Limits of the queue pairs: `inline to 220 B, depth 128, reads at once 16 out and 16 in, polling`.
 fn sizes(end: &RdmaEnd) -> String {
     let waits = if end.polls { "polling" } else { "events" };
     format!(
@@ -50,7 +51,7 @@ fn sizes(end: &RdmaEnd) -> String {
     )
 }
 
-/// What is known of the link: its rate, or that there is none.
+/// The rate of a port's link, or that there is no link; `None` if unknown.
 fn link(end: &RdmaEnd) -> Option<String> {
     if end.software {
         return Some(SOFTWARE.to_owned());
@@ -60,13 +61,13 @@ fn link(end: &RdmaEnd) -> Option<String> {
     end.link().map(|link| format!("{link}{on}"))
 }
 
-/// All that is said of a port.
+/// All that is shown of a port.
 pub(crate) fn whole(end: &RdmaEnd) -> String {
     let parts = [Some(port(end)), Some(sizes(end)), link(end)];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// Writes the ports of both ends.
+/// Writes the RDMA ports of both ends.
 pub(super) fn lines(doc: &mut Document, ends: &[(Side, RdmaEnd)]) {
     for (side, end) in ends {
         let label = format!("{} RDMA", side.name());
@@ -74,8 +75,8 @@ pub(super) fn lines(doc: &mut Document, ends: &[(Side, RdmaEnd)]) {
     }
 }
 
-/// Who counted a load of a direction, and what a completion proves; `None` for other transports and for sends, which the
-/// receiver counts as everywhere.
+/// Who counted the load of a direction, and what a completion proves; `None` for other transports, and for sends,
+/// which the receiver counts as usual.
 pub(super) fn proof(engine: &str, options: &Options, direction: Direction) -> Option<String> {
     let op = one_sided(engine, options)?;
     let side = match op {
@@ -85,7 +86,7 @@ pub(super) fn proof(engine: &str, options: &Options, direction: Direction) -> Op
     Some(format!("by the {} end, on its clock; {}", side.name(), proves(op)))
 }
 
-/// What the time of a round trip is, and what its completion proves; `None` for other transports and for sends.
+/// Which end timed a round trip, and what its completion proves; `None` for other transports and for sends.
 pub(super) fn proof_of_time(engine: &str, options: &Options) -> Option<String> {
     let op = one_sided(engine, options)?;
     let what = if op == Operation::Write {
@@ -115,47 +116,47 @@ fn proves(op: Operation) -> &'static str {
     }
 }
 
-/// A port of an RDMA device that carries a load, and the sizes in force.
+/// A port of an RDMA device that carries a load, and the limits of its queue pairs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "RdmaEnd")]
 pub(crate) struct RdmaOut {
     side: Side,
     /// Name of the device.
     device: String,
-    /// Number of its port.
+    /// Number of the device's port.
     port: u32,
     addressing: Addressing,
-    /// Entry of the port's table of GIDs. Null if packets carry local identifiers alone.
+    /// Index of the address in the port's table of GIDs. Null if packets carry LIDs only.
     gid_index: Option<u32>,
-    /// That entry, as an address of IPv6. Null without an index.
+    /// The GID at `gid_index`, written as an IPv6 address. Null without an index.
     gid: Option<String>,
-    /// Local identifier. 0 on Ethernet.
+    /// Local identifier (LID) of the port. 0 on Ethernet.
     lid: u32,
-    /// Largest payload of a packet in force.
+    /// MTU of the connection: the largest payload of a packet.
     mtu_bytes: u32,
-    /// Largest payload of a packet that the port could carry with another setting of its network.
+    /// Largest MTU that the port could have with another setting of its network.
     mtu_possible_bytes: u32,
-    /// Largest payload that the device takes inside of a request.
+    /// Largest payload that the device accepts inside a request.
     inline_bytes: u32,
-    /// Requests that each queue pair keeps in flight.
+    /// Number of requests that each queue pair keeps in flight.
     depth: u32,
-    /// Reads and atomic operations in flight of each queue pair.
+    /// Reads and atomic operations that each queue pair keeps in flight.
     reads_out: u32,
-    /// Reads and atomic operations that each queue pair answers at a time.
+    /// Reads and atomic operations of the other end that each queue pair handles at a time.
     reads_in: u32,
-    /// Whether threads poll for completions, and are busy at any load.
+    /// Whether threads poll for completions, and so are busy at any load.
     polls: bool,
-    /// Whether software makes the device: the CPUs of its host do its work.
+    /// Whether the device is made by software: the CPUs of its host do its work.
     software: bool,
-    /// Data rate of the link. Null if unknown, and for a device that software makes.
+    /// Data rate of the link. Null if unknown, and for a device made by software.
     link_bps: Option<u64>,
-    /// Network port of the device's port. Null if there is none.
+    /// Network port that belongs to the RDMA port. Null if there is none.
     netdev: Option<String>,
-    /// NUMA node of the device. Null if unknown or without meaning.
+    /// NUMA node of the device. Null if unknown or meaningless.
     node: Option<u32>,
 }
 
-/// The ports for a document, near first.
+/// The RDMA ports as documents list them, near first.
 pub(super) fn out(ends: &[(Side, RdmaEnd)]) -> Vec<RdmaOut> {
     ends.iter().map(|(side, end)| one(*side, end)).collect()
 }
@@ -253,12 +254,12 @@ mod tests {
 
     #[test]
     fn one_sided_operations_say_who_counted_and_what_that_proves() {
-        let told = |op: &str, direction| {
+        let result_of = |op: &str, direction| {
             let mut options = Options::default();
             options.set(OPERATION.key, Setting::Word(op.to_owned()));
             proof("rdma", &options, direction)
         };
-        assert_eq!(told("send", Direction::Forward), None);
+        assert_eq!(result_of("send", Direction::Forward), None);
         assert_eq!(proof("tcp", &Options::default(), Direction::Forward), None);
         for (op, direction, side, what) in [
             ("write", Direction::Forward, "near", "acknowledged"),
@@ -267,7 +268,7 @@ mod tests {
             ("read", Direction::Reverse, "near", "in the memory"),
             ("atomic", Direction::Forward, "near", "carried out"),
         ] {
-            let text = told(op, direction).unwrap();
+            let text = result_of(op, direction).unwrap();
             let who = format!("by the {side} end, on its clock");
             assert!(text.starts_with(&who) && text.contains(what), "{text}");
         }

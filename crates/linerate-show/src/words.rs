@@ -1,4 +1,4 @@
-//! Numbers and names in words, the same in every view for people.
+//! Numbers and names in words, as all text pages use them.
 
 use linerate_facts::{HostFacts, Port};
 use linerate_judge::causes::cause;
@@ -12,19 +12,19 @@ use linerate_units::{Nanos, PerSecond, Rate};
 
 use super::names::Names;
 
-/// `1 stream`, `4 streams`.
+/// A number with its noun: `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
     let noun = if n == 1 { noun.to_owned() } else { plural(noun) };
     format!("{n} {noun}")
 }
 
-/// Several of what a noun names.
+/// The plural of a noun.
 pub(crate) fn plural(noun: &str) -> String {
     let ending = if noun.ends_with("ch") { "es" } else { "s" };
     format!("{noun}{ending}")
 }
 
-/// `, the first 1 s left out`: what does not count of a measurement.
+/// Words for the time that does not count: `, the first 1 s left out`; empty if there is none.
 pub(crate) fn left_out(washout: Nanos) -> String {
     match washout {
         Nanos(0) => String::new(),
@@ -32,7 +32,7 @@ pub(crate) fn left_out(washout: Nanos) -> String {
     }
 }
 
-/// A part of a whole as `8.9 %`, with two digits however small it is.
+/// A part of a whole in percent, as `8.9 %`: with at least two significant digits, however small it is.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let percent = part as f64 / whole.max(1) as f64 * 100.0;
     let digits = match percent {
@@ -42,12 +42,12 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// `4.71 Gb/s (589 MB/s) ±0.4 %`; without the interval if there is none.
+/// Goodput in words: `4.71 Gb/s (589 MB/s) ±0.4 %`; without `±` if there is no interval.
 pub(crate) fn goodput(estimate: &Estimate) -> String {
     within(Rate(estimate.mean.max(0.0) as u64).with_bytes(), estimate)
 }
 
-/// `4.71 Gb/s ±0.4 %`, where there is no room for bytes.
+/// `4.71 Gb/s ±0.4 %`: the goodput without bytes per second, for narrow columns.
 pub(crate) fn bits(estimate: &Estimate) -> String {
     within(Rate(estimate.mean.max(0.0) as u64).to_string(), estimate)
 }
@@ -63,10 +63,10 @@ fn within(rate: String, estimate: &Estimate) -> String {
     }
 }
 
-/// Minimum half-width of an interval, as a share of the mean, at which the mean says little.
+/// Smallest half-width of an interval, as a share of the mean, at which the mean is not meaningful.
 const UNEVEN: f64 = 0.5;
 
-/// A remark that the rate varied too much for a mean; `None` where it did not.
+/// A remark that the rate varied too much for a mean; `None` if it did not.
 pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
     let half = estimate.interval.and_then(Interval::relative)?;
     (half >= UNEVEN).then(|| "varied too much for a mean".to_owned())
@@ -79,7 +79,7 @@ pub(crate) fn per_second(estimate: &Estimate) -> String {
     half.map_or(rate.to_string(), |half| format!("{rate} {}", plus_minus(half * 100.0)))
 }
 
-/// A deviation in percent: `±1.2 %`.
+/// Half the width of an interval in percent: `±1.2 %`.
 pub(crate) fn plus_minus(percent: f64) -> String {
     if percent < 0.1 {
         "±0.1 %".to_owned()
@@ -90,12 +90,13 @@ pub(crate) fn plus_minus(percent: f64) -> String {
     }
 }
 
-/// `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`, for a page of many loads.
+/// A load in brief, for a page of many loads: `4.71 Gb/s ±0.4 %, 4 streams, zerocopy`.
 pub(crate) fn base(load: &Load) -> String {
     format!("{}, {}", bits(&load.goodput), streams(load))
 }
 
-/// `4 streams, zerocopy`: with the handover of payload unless it was copied, and with `UDP` for datagrams.
+/// Streams of a load and how it sends: `4 streams, zerocopy`; ordinary copies are not named, datagrams are named
+/// `UDP`.
 pub(crate) fn streams(load: &Load) -> String {
     let mut words = count(u64::from(load.streams), "stream");
     if load.knobs.copy != Handover::Copy {
@@ -108,40 +109,41 @@ pub(crate) fn streams(load: &Load) -> String {
     words
 }
 
-/// `25.00 % of the datagrams lost, about 20.00 % at the socket`, for a load with datagrams.
+/// The loss of a load with datagrams: `25.00 % of the datagrams lost, about 20.00 % at the socket`.
 pub(crate) fn lost(load: &Load) -> Option<String> {
-    let told = load.datagrams?;
+    let reported = load.datagrams?;
     let of = |share: Option<f64>, place: &str| {
         let share = share.filter(|share| *share > 0.0);
         share.map_or(String::new(), |share| format!(", about {:.2} % {place}", share * 100.0))
     };
-    let at_socket = of(told.dropped(), "at the socket");
-    let damaged = of(told.damaged, "by bad checksums");
-    let lost = told.lost * 100.0;
+    let at_socket = of(reported.dropped(), "at the socket");
+    let damaged = of(reported.damaged, "by bad checksums");
+    let lost = reported.lost * 100.0;
     Some(format!("{lost:.2} % of the datagrams lost{at_socket}{damaged}"))
 }
 
-/// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
+/// The effect of a trial on loss: `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams
+/// lost.
 pub(crate) fn of_share(loss: Interval, transport: &TransportInfo) -> String {
     format!("{} of the share {}", effect(loss), share_lost(transport))
 }
 
-/// A word for the part of a load that did not arrive at once: lost or retransmitted.
+/// A word for the part of a load that was lost (datagrams) or retransmitted.
 pub(crate) fn share_lost(transport: &TransportInfo) -> &'static str {
     if transport.has(Feature::Datagrams) { "lost" } else { "retransmitted" }
 }
 
-/// The result of sends without a copy, where the kernel copied a `share` of them, or reported none.
+/// The result of zerocopy sends: the `share` that the kernel copied anyway; or that the kernel reported none.
 pub(crate) fn copied(way: Handover, share: Option<f64>) -> Option<String> {
     match share {
-        _ if !way.is_told() => None,
+        _ if !way.is_reported() => None,
         None => Some("the kernel reported no send without a copy".to_owned()),
         Some(share) if share < 0.001 => None,
         Some(share) => Some(format!("the kernel copied {:.1} % anyway", share * 100.0)),
     }
 }
 
-/// `41 us p50, 58 us p99`: only what the samples support.
+/// Round trips in words: `41 us p50, 58 us p99`; without percentiles for which there are too few samples.
 pub(crate) fn latency(latency: &Latency) -> Option<String> {
     let shown: Vec<String> = [50.0, 99.0]
         .iter()
@@ -150,7 +152,7 @@ pub(crate) fn latency(latency: &Latency) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// The effect of more streams on goodput, in words; `None` if none were tried.
+/// The effect of more streams on goodput, in words; `None` if they were not tried.
 pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
     let most = direction.sweep.iter().map(|l| l.streams).max()?;
     let knee = direction.knee();
@@ -164,7 +166,7 @@ pub(crate) fn more_streams(direction: &DirectionModel) -> Option<String> {
     })
 }
 
-/// `eth0 (mlx5_core, 10 Gb/s, MTU 9000)`; the speed of a virtual port is nominal and not shown.
+/// A port in words: `eth0 (mlx5_core, 10 Gb/s, MTU 9000)`; the speed of a virtual port is nominal and not shown.
 pub(crate) fn port(port: &Port) -> String {
     let speed = match port.speed_mbps {
         _ if port.is_virtual => Some("virtual".to_owned()),
@@ -181,7 +183,7 @@ pub(crate) fn port(port: &Port) -> String {
     }
 }
 
-/// `8 CPUs, 2 nodes`; empty if nothing is known.
+/// The processors of a host: `8 CPUs, 2 nodes`; empty if nothing is known.
 pub(crate) fn processors(facts: &HostFacts) -> String {
     let mut parts = Vec::new();
     if !facts.cpus.is_empty() {
@@ -193,12 +195,12 @@ pub(crate) fn processors(facts: &HostFacts) -> String {
     parts.join(", ")
 }
 
-/// `far cpu`, `net`: where a limit stands.
+/// The end and stage of a limit: `far cpu`, `net`.
 pub(crate) fn place(limit: &Limit) -> String {
     at(limit.side, limit.stage)
 }
 
-/// The host of a place, or the network.
+/// The name of the host at a place, or the network.
 pub(super) fn host(side: Place, names: &Names) -> &str {
     match side {
         Place::Near => names.of(Side::Near),
@@ -207,18 +209,18 @@ pub(super) fn host(side: Place, names: &Names) -> &str {
     }
 }
 
-/// `brook: the receive window is too small`.
+/// A limit by host and name: `brook: the receive window is too small`.
 pub(super) fn named(limit: &Limit, names: &Names) -> String {
     let name = cause(limit.cause).map_or(limit.cause, |cause| cause.name);
     format!("{}: {name}", host(limit.side, names))
 }
 
-/// `the hypervisor takes CPU time`.
+/// The name of a disturbance: `the hypervisor takes CPU time`.
 pub(super) fn cause_of(disturbance: &Disturbance) -> &'static str {
     cause(disturbance.cause).map_or(disturbance.cause, |cause| cause.name)
 }
 
-/// `brook: the hypervisor takes CPU time (cpu-steal), ripple -> brook`.
+/// A disturbance by host, name, id and direction: `brook: the hypervisor takes CPU time (cpu-steal), ripple -> brook`.
 pub(super) fn disturbed(disturbance: &Disturbance, names: &Names) -> String {
     format!(
         "{}: {} ({}), {}",
@@ -236,7 +238,7 @@ fn at(side: Place, stage: Stage) -> String {
     }
 }
 
-/// `far cpu: cpu-steal, forward`.
+/// A disturbance by place, id and direction: `far cpu: cpu-steal, forward`.
 pub(crate) fn disturbance(disturbance: &Disturbance) -> String {
     let Disturbance { side, stage, cause, direction, .. } = disturbance;
     format!("{}: {cause}, {}", at(*side, *stage), direction.name())
@@ -250,7 +252,7 @@ pub(crate) fn explains(disturbance: &Disturbance) -> String {
     )
 }
 
-/// `forward`, `forward operations` or `forward latency`.
+/// The limited quantity: `forward`, `forward operations` or `forward latency`.
 pub(crate) fn metric(limit: &Limit) -> String {
     match limit.metric {
         Measure::Goodput => limit.direction.name().to_owned(),
@@ -259,15 +261,14 @@ pub(crate) fn metric(limit: &Limit) -> String {
     }
 }
 
-/// `x1.92 (1.88 to 1.95)`; of what nearly vanished `x0.003 (0.002 to 0.004)`.
+/// An effect with its interval: `x1.92 (1.88 to 1.95)`; with three digits if it is small: `x0.003 (0.002 to 0.004)`.
 pub(crate) fn effect(effect: Interval) -> String {
     let Interval { low, mid, high } = effect;
     let digits = if mid < 0.1 { 3 } else { 2 };
     format!("x{mid:.digits$} ({low:.digits$} to {high:.digits$})")
 }
 
-/// The first sentence of a cause's page, without heading and lead-in: what the cause means, in a
-/// line.
+/// What a cause means, in a line: the first sentence of its page, without heading and bold lead-in.
 pub fn summary(page: &str) -> String {
     let paragraph: Vec<&str> = page
         .lines()
@@ -276,7 +277,7 @@ pub fn summary(page: &str) -> String {
         .take_while(|l| !l.is_empty())
         .collect();
     let text = paragraph.join(" ");
-    // A bold lead-in such as `**Meaning.**` names the paragraph.
+    // A bold lead-in such as `**Meaning.**` is the paragraph's title, so it is removed.
     let body = match text.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
         Some((_, body)) => body.trim(),
         None => text.as_str(),
@@ -285,7 +286,7 @@ pub fn summary(page: &str) -> String {
     body[..end].trim_end_matches('.').to_owned()
 }
 
-/// A far end with its address, if that is known: a record has none.
+/// The name of the far end, with its address if that is known; a record does not contain the address.
 pub(super) fn server(far_end: &str, address: &str) -> String {
     if address.is_empty() {
         return far_end.to_owned();
@@ -298,7 +299,7 @@ pub(super) fn starts_far_end(engine: &str) -> bool {
     transport::of(engine).far_end == FarEnd::Process
 }
 
-/// The wait of round trips for a delayed acknowledgement.
+/// Words for the wait of round trips for a delayed acknowledgement.
 pub(super) fn delayed(more: Nanos) -> String {
     format!(
         "about {more} of a round trip is a wait: Nagle's algorithm holds the second write until the far end \
@@ -306,7 +307,7 @@ pub(super) fn delayed(more: Nanos) -> String {
     )
 }
 
-/// `, busy polling, Nagle's algorithm on, two writes each`: how messages of round trips are sent.
+/// How messages of round trips are sent: `, busy polling, Nagle's algorithm on, two writes each`.
 pub(super) fn how_sent(knobs: &Knobs) -> String {
     let parts = [
         (knobs.busy_poll, ", busy polling"),
@@ -317,18 +318,19 @@ pub(super) fn how_sent(knobs: &Knobs) -> String {
     said.map(|(_, words)| *words).collect()
 }
 
-/// `UDP`, `RDMA send by UD`, `preloaded program`: an engine, with the operation that carries its payload if there are several.
+/// Name of an engine in words, with the operation that carries payload if there are several: `UDP`, `RDMA send by
+/// UD`, `preloaded program`.
 pub(super) fn engine(name: &str, options: &Options) -> String {
     let words = transport::of(name).words;
     words.map_or_else(|| name.to_uppercase(), |words| words(options))
 }
 
-/// Whether a timed operation of an engine is a round trip by itself, which no other end answers.
+/// Whether a timed operation of an engine, such as an RDMA read, is a round trip by itself that no program answers.
 pub(super) fn returns(engine: &str, options: &Options) -> bool {
     (transport::of(engine).returns)(options)
 }
 
-/// Whether messages may be lost, or never be answered.
+/// Whether an engine may lose messages, so that they are never answered.
 pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
     (transport::of(engine).may_lose_messages)(options)
 }
@@ -377,9 +379,9 @@ mod tests {
 
     #[test]
     fn a_share_keeps_two_digits_however_small_it_is() {
-        let told = [(0, 7), (1, 1), (1, 4), (1, 300), (3, 1_000_000), (5, 0)];
+        let reported = [(0, 7), (1, 1), (1, 4), (1, 300), (3, 1_000_000), (5, 0)];
         assert_eq!(
-            told.map(|(part, whole)| share(part, whole)),
+            reported.map(|(part, whole)| share(part, whole)),
             ["0 %", "100.0 %", "25.0 %", "0.33 %", "0.00030 %", "500.0 %"]
         );
     }
@@ -407,8 +409,8 @@ mod tests {
             lost(&load).as_deref(),
             Some("25.00 % of the datagrams lost, about 20.00 % at the socket")
         );
-        let told = load.datagrams.as_mut().expect("such");
-        (told.at_socket, told.damaged) = (Some(0.0), Some(0.25));
+        let reported = load.datagrams.as_mut().expect("such");
+        (reported.at_socket, reported.damaged) = (Some(0.0), Some(0.25));
         assert_eq!(
             lost(&load).as_deref(),
             Some("25.00 % of the datagrams lost, about 25.00 % by bad checksums")
@@ -420,16 +422,16 @@ mod tests {
         let mut load = super::super::sample::load(2, 1e9);
         load.goodput.interval = None;
         let became = |load: &Load| copied(load.knobs.copy, load.copied);
-        let told = |load: &Load| (base(load), became(load));
-        assert_eq!(told(&load), ("1 Gb/s, 2 streams".into(), None));
+        let result_of = |load: &Load| (base(load), became(load));
+        assert_eq!(result_of(&load), ("1 Gb/s, 2 streams".into(), None));
         load.knobs.copy = Handover::Sendfile;
-        assert_eq!(told(&load), ("1 Gb/s, 2 streams, sendfile".into(), None));
+        assert_eq!(result_of(&load), ("1 Gb/s, 2 streams, sendfile".into(), None));
         load.knobs.copy = Handover::Zerocopy;
-        let (headline, unknown) = told(&load);
+        let (headline, unknown) = result_of(&load);
         assert_eq!(headline, "1 Gb/s, 2 streams, zerocopy");
         assert!(unknown.is_some(), "nothing is known of it");
         load.knobs.copy = Handover::IoUring;
-        assert_eq!(told(&load), ("1 Gb/s, 2 streams, io-uring".into(), unknown));
+        assert_eq!(result_of(&load), ("1 Gb/s, 2 streams, io-uring".into(), unknown));
         load.copied = Some(0.000_9);
         assert_eq!(became(&load), None);
         load.copied = Some(0.001);

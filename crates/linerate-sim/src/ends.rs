@@ -14,20 +14,20 @@ use super::solve::index;
 use super::{Congestion, Cost, Sim, SimDirection, SimSet, thread_numbers};
 
 impl Sim {
-    /// Returns the options that one end of a set really has.
+    /// Returns the options of a set that are in force at one end.
     pub(super) fn set_end(&self, plan: &SetPlan, side: Side) -> SetEnd {
         let knobs = &plan.knobs;
         let host = self.path.host(side);
         let named = knobs.congestion.as_deref().map(Congestion::named);
-        let asked = |knob: Option<Bytes>, otherwise| {
+        let requested = |knob: Option<Bytes>, otherwise| {
             Some(knob.map_or(otherwise, |b| 2 * b.0.min(host.buffer_max.0)))
         };
         let or = |size: Bytes, cost: &Cost| if size.0 == 0 { cost.op.0 } else { size.0 };
         let refused = knobs.congestion.iter().filter(|_| named == Some(None));
         let threads = thread_numbers(plan);
         SetEnd {
-            send_buffer: asked(knobs.send_buffer, 16_384),
-            recv_buffer: asked(knobs.recv_buffer, 131_072),
+            send_buffer: requested(knobs.send_buffer, 16_384),
+            recv_buffer: requested(knobs.recv_buffer, 131_072),
             congestion: named.flatten().unwrap_or(self.path.congestion).name().into(),
             mss: Some(knobs.mss.map_or(self.path.mss(), |m| m.min(self.path.mss()))),
             cpus: threads.map(|n| (self.place(side, n) - self.cpus(side).start) as u32).collect(),
@@ -45,7 +45,8 @@ impl Sim {
         }
     }
 
-    /// Returns the readings of both ends of a step, from the counters since it `began`.
+    /// Ends the step, and returns the readings of both ends. `before` are the totals at its start, `began` is its
+    /// start.
     pub(super) fn ends(
         &mut self,
         active: &mut [(u32, SimSet)],
@@ -129,7 +130,7 @@ impl Sim {
         }
     }
 
-    /// Returns the route of one side: its port has no slot, and sends and receives at once.
+    /// Returns the route at one end: its port has no slot, and is full duplex.
     fn route(&self, side: Side) -> Route {
         let speed = self.path.host(side).port_speed;
         let link = LinkModes { speed, duplex: Some(Duplex::Full), ..LinkModes::default() };
@@ -165,7 +166,7 @@ impl Sim {
     }
 }
 
-/// Returns the payload of each stream at one end, without the payload before the step.
+/// Returns the payload that each stream moved at one end in this step. `before` are the totals at its start.
 pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> Vec<Total> {
     let flows = active.iter().flat_map(|(id, set)| {
         let flows = set.flows.iter().enumerate();
@@ -174,7 +175,7 @@ pub(super) fn totals(active: &[(u32, SimSet)], side: Side, before: &[Total]) -> 
     let total = |(set, stream, flow): (u32, u32, &SimStream)| {
         let sends = flow.direction.sender() == side;
         let old = before.iter().find(|t| t.set == set && t.stream == stream);
-        // Once the step is drained, both ends have counted the same bytes.
+        // Once a step has ended, both ends have counted the same bytes.
         let moved = flow.sent.bytes as u64 - old.map_or(0, |t| t.sent.max(t.received));
         Total {
             set,

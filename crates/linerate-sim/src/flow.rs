@@ -1,34 +1,34 @@
-//! One simulated connection: its limits, its window, its counters.
+//! One simulated connection: its limits, its window and its counters.
 
 use linerate_plan::path::Direction;
 use linerate_plan::{Knobs, Receive};
 
 use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 
-/// Picoseconds per second: costs are in picoseconds.
-const PS: f64 = 1e12;
+/// Picoseconds per second: costs are given in picoseconds.
+const PS_PER_SEC: f64 = 1e12;
 
-/// The limit of a flow.
+/// What limits the rate of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// The flow is limited by the receiver's window.
+    /// The receiver's window.
     #[default]
     ReceiveWindow,
     SendBuffer,
-    /// The flow is limited by the congestion window.
+    /// The congestion window.
     Congestion,
-    /// The flow is limited by a rate: of the path, of the flow or of pacing.
+    /// A rate: of the path, of a single flow or of pacing.
     Rate,
-    /// The flow is limited by the sender's CPU or application.
+    /// The sender's CPU or application.
     Sender,
-    /// The flow is limited by the receiver's CPU or application.
+    /// The receiver's CPU or application.
     Receiver,
 }
 
 /// CPU time that one end of a flow needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Work {
-    /// CPU of the end's thread, as an index into all CPUs of the path.
+    /// CPU of the end's thread, as an index into the CPUs of all hosts.
     pub cpu: usize,
     /// Kernel CPU time per byte, in seconds.
     pub kernel: f64,
@@ -46,9 +46,9 @@ impl Work {
         let kept = |v: u64| if discard { 0.0 } else { v as f64 };
         Self {
             cpu,
-            kernel: (cost.kernel_ps as f64 + kept(cost.copy_ps)) / PS
+            kernel: (cost.kernel_ps as f64 + kept(cost.copy_ps)) / PS_PER_SEC
                 + cost.per_op.0 as f64 / 1e9 / op,
-            user: (kept(cost.user_ps) + extra_ps as f64) / PS,
+            user: (kept(cost.user_ps) + extra_ps as f64) / PS_PER_SEC,
             op,
             pause: cost.pause.0 as f64 / 1e9,
         }
@@ -65,7 +65,7 @@ impl Work {
     }
 }
 
-/// Times and payload of one thread since its set was made.
+/// CPU times and payload of one thread since its set was made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThreadCounts {
     /// Payload that the thread moved, in bytes.
@@ -76,7 +76,7 @@ pub(super) struct ThreadCounts {
     pub kernel: f64,
     /// CPU time of the thread in user code, in seconds.
     pub user: f64,
-    /// Time that the thread was runnable without a CPU, in seconds.
+    /// Time that the thread was runnable but had no CPU, in seconds.
     pub wait: f64,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct TcpCounts {
     pub rwnd_limited: f64,
     pub sndbuf_limited: f64,
     pub acked: f64,
-    /// Payload that was sent, without retransmissions.
+    /// Payload that was sent, in bytes, without retransmissions.
     pub sent: f64,
     pub retrans: f64,
     pub timeouts: f64,
@@ -104,28 +104,28 @@ pub(super) struct SimStream {
     pub rx: Work,
     /// Requested pacing rate, in bytes per second.
     pub pacing: Option<f64>,
-    /// Rate limit of one flow on the path, in bytes per second.
+    /// Highest rate of a single flow on the path, in bytes per second.
     pub path_cap: f64,
-    /// Whether traffic above the rate of a flow is dropped.
+    /// Whether traffic above the rate limit of a single flow is dropped.
     policed: bool,
-    /// Whether the flow's packets are too large to pass, so that nothing arrives.
+    /// Whether packets of the flow are too large for the path, so that none arrives.
     pub blocked: bool,
-    /// Seconds since the flow began in which nothing arrived.
+    /// Seconds since the flow began, if nothing has arrived.
     silent: f64,
     pub receive_window: f64,
     pub send_buffer: f64,
-    /// Largest congestion window that random loss allows.
+    /// Largest congestion window in bytes that random loss permits.
     loss_window: f64,
     loss: f64,
     /// Congestion window in bytes, and the window at which its growth slows down.
     pub cwnd: f64,
     pub ssthresh: f64,
-    // The state of the last tick.
+    // State in the last tick.
     pub rate: f64,
     pub rtt: f64,
     pub bound: Bound,
     pub unread: f64,
-    /// Whether unread payload has filled the window since the step began.
+    /// Whether unread payload has filled the receive window since the step began.
     full: bool,
     pub notsent: f64,
     pub sent: ThreadCounts,
@@ -134,7 +134,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    /// Makes a new connection, with threads on these CPUs.
+    /// Makes a new connection, whose sending and receiving threads run on these CPUs.
     pub(super) fn new(
         path: &SimPath,
         direction: Direction,
@@ -145,10 +145,10 @@ impl SimStream {
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| path.host(side));
         let largest = path.mss();
         let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
-        let asked = |knob: Option<linerate_units::Bytes>, max: u64, auto: u64| {
+        let requested = |knob: Option<linerate_units::Bytes>, max: u64, auto: u64| {
             knob.map_or(auto, |b| b.0.min(max)).max(mss as u64) as f64
         };
-        let window = asked(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);
+        let window = requested(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);
         let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
         let blocked = limits.passes.is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
         let cap = limits.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
@@ -173,7 +173,7 @@ impl SimStream {
             blocked,
             silent: 0.0,
             receive_window: window.min(clamp.max(mss)),
-            send_buffer: asked(knobs.send_buffer, from.buffer_max.0, limits.send_buffer.0),
+            send_buffer: requested(knobs.send_buffer, from.buffer_max.0, limits.send_buffer.0),
             loss_window: loss_window(limits.loss, mss),
             loss: limits.loss.clamp(0.0, 0.9),
             cwnd: 10.0 * mss,
@@ -190,7 +190,7 @@ impl SimStream {
         }
     }
 
-    /// Returns the most payload that may be in flight, and the limit that determines it.
+    /// Returns the most payload that may be in flight, in bytes, and the window that limits it.
     pub(super) fn window(&self) -> (f64, Bound) {
         let congestion = match self.congestion {
             Congestion::Cubic => self.cwnd.min(self.loss_window),
@@ -205,14 +205,14 @@ impl SimStream {
         least
     }
 
-    /// Returns whether the window has room for the unread data of a reader that pauses: then the reader does not slow
-    /// the sender down yet.
+    /// Returns whether the receive window still has room for unread payload, although the reader pauses after
+    /// operations. Then the reader does not slow the sender down yet.
     fn gathers(&self) -> bool {
         self.rx.pause > 0.0 && !self.full
     }
 
-    /// Returns the highest rate of this flow without the limits of its windows, and what determines it. `noise` is a
-    /// factor on all limits except pacing, which a clock keeps.
+    /// Returns the highest rate of this flow if its windows did not limit it, and what limits that rate. `noise` is a
+    /// factor on all limits except pacing, which a clock determines.
     pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
         let reader = if self.gathers() { f64::MAX } else { self.rx.alone() * noise };
         let all = [
@@ -230,18 +230,19 @@ impl SimStream {
         least
     }
 
-    /// Lets the congestion window grow for `dt` seconds, if it limited the flow.
+    /// Lets the congestion window grow for `dt` seconds, if it limits the flow.
     pub(super) fn grow(&mut self, dt: f64) {
         let in_flight = self.rate * self.rtt;
         let round_trips = (dt / self.rtt.max(1e-6)).min(10.0);
         if self.cwnd < self.ssthresh {
-            // Slow start doubles the window in a round trip, but never far beyond what is in use.
+            // In slow start the window doubles in each round trip, but never far beyond what is in flight.
             let used = (2.0 * in_flight).max(10.0 * self.mss);
             let doubled = self.cwnd * 2.0_f64.powf(round_trips);
             let reach = used * 2.0_f64.powf(round_trips - 1.0).max(1.0);
             self.cwnd = doubled.min(reach.max(self.cwnd)).min(self.ssthresh);
         } else if in_flight > 0.7 * self.cwnd {
-            // The window returns to its old size in the time that CUBIC needs for this, half a second at most.
+            // The window returns to its size before the loss in the time that CUBIC needs, but at most in half a
+            // second.
             let before = self.ssthresh / BACK_OFF;
             let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4).cbrt().clamp(0.05, 0.5);
             self.cwnd += (before * (1.0 - BACK_OFF) * dt / period).max(self.mss * dt / period);
@@ -250,7 +251,8 @@ impl SimStream {
         self.cwnd = self.cwnd.min(sense).max(2.0 * self.mss);
     }
 
-    /// Reacts to a rate above the limit: slows down, and retransmits the share `lost`.
+    /// Reacts to a rate above the limit of the path: reduces the window, and retransmits the share `lost` of what is in
+    /// flight.
     pub(super) fn give_way(&mut self, lost: f64) {
         let in_flight = self.rate * self.rtt;
         self.cwnd = (BACK_OFF * in_flight).max(2.0 * self.mss);
@@ -258,7 +260,7 @@ impl SimStream {
         self.tcp.retrans += (in_flight / self.mss * lost).max(1.0);
     }
 
-    /// Reacts to a connection without progress: the window starts again after a timeout.
+    /// Reacts to a retransmission timeout: the window starts again from its first size.
     pub(super) fn stall(&mut self) {
         self.ssthresh = (self.cwnd / 2.0).max(10.0 * self.mss);
         self.cwnd = 10.0 * self.mss;
@@ -267,7 +269,7 @@ impl SimStream {
         self.tcp.retrans += 1.0;
     }
 
-    /// Moves payload for `dt` seconds at the rate of this tick, and updates all counters.
+    /// Moves payload for `dt` seconds at the current rate, and updates all counters.
     pub(super) fn advance(&mut self, dt: f64, noise: f64) {
         let moved = self.rate * dt;
         let in_flight = self.rate * self.rtt;
@@ -302,7 +304,8 @@ impl SimStream {
         self.clocks(dt);
     }
 
-    /// Simulates retransmission timeouts: the first after 200 ms, and each next one after twice the time.
+    /// Simulates retransmission timeouts of a blocked flow: the first after 200 ms, each further one after twice the
+    /// time.
     fn time_out(&mut self, dt: f64) {
         self.silent += dt;
         let times = (self.silent / 0.2 + 1.0).log2().floor();
@@ -311,11 +314,11 @@ impl SimStream {
         self.tcp.timeouts = times;
     }
 
-    /// Updates the sender's three clocks; the times of the two limits never exceed the busy time.
+    /// Updates the sender's times: busy, limited by the receive window, and limited by the send buffer. The last two
+    /// never exceed the first.
     fn clocks(&mut self, dt: f64) {
         let busy = match self.bound {
-            // A sender that sleeps between operations leaves nothing unacknowledged in the
-            // meantime.
+            // A sender that pauses between operations has nothing unacknowledged during a part of its pauses.
             Bound::Sender if self.tx.pause > 0.0 => {
                 let cycle = self.tx.op / self.rate.max(1.0);
                 ((self.rtt + cycle - self.tx.pause) / cycle).clamp(0.0, 1.0)
@@ -333,14 +336,14 @@ impl SimStream {
         self.tcp.sndbuf_limited += dt * sndbuf;
     }
 
-    /// Ends the step: data in flight arrives.
+    /// Ends the step: all payload that was sent arrives.
     pub(super) fn drain(&mut self, noise: f64) {
         if self.blocked {
             return;
         }
         let rest = self.sent.bytes - self.received.bytes;
         self.received.add(rest, &self.rx, noise);
-        // This makes both counts equal to the byte, despite rounding of the sum.
+        // This removes rounding errors of the sum: both ends have exactly the same count.
         self.received.bytes = self.sent.bytes;
         self.tcp.acked = self.sent.bytes;
         self.tcp.sent = self.sent.bytes;
@@ -350,24 +353,24 @@ impl SimStream {
         self.rate = 0.0;
     }
 
-    /// Returns the payload in flight.
+    /// Returns the payload in flight, in bytes.
     pub(super) fn in_flight(&self) -> f64 {
         self.rate * self.rtt
     }
 
-    /// Returns the window that the receiver offers.
+    /// Returns the window that the receiver advertises, in bytes.
     pub(super) fn offered(&self) -> f64 {
         (self.receive_window - self.unread).max(self.mss)
     }
 }
 
-/// Share of packets that a policer drops from a flow that fills its rate.
+/// Share of packets that a policer drops from a flow at its rate limit.
 pub(super) const POLICED: f64 = 0.05;
 
 /// Share of its congestion window that CUBIC keeps after a loss.
 const BACK_OFF: f64 = 0.7;
 
-/// Returns the window of a loss-based congestion control at this probability of random loss (Mathis, Semke and
+/// Returns the largest window of a loss-based congestion control at this probability of random loss (Mathis, Semke and
 /// Mahdavi, CCR 27(3), 1997).
 fn loss_window(loss: f64, mss: f64) -> f64 {
     if loss <= 0.0 {

@@ -1,9 +1,10 @@
-//! For tests and studies of linerate alone: a path in virtual time, and an InfiniBand network in memory ([`fabric`]).
+//! Simulations, only for tests and studies of linerate: a path in virtual time, and an InfiniBand network in memory
+//! ([`fabric`]).
 //!
-//! The path is a [`Link`] whose truth is known. Payload is a fluid that flows in ticks of 10 ms or less. In each tick
-//! every connection gets the lowest rate that its windows, its pacing, the CPUs of both ends and the path allow. CPUs
-//! and the path are shared fairly, and a queue grows on a path that is full. The same path and seed give exactly the
-//! same record. The simulation has no thread, socket or clock.
+//! The path is a [`Link`] whose true limits are known. Payload is a fluid that moves in ticks of 10 ms or less. In each
+//! tick every connection gets the lowest rate that its windows, its pacing, the CPUs of both ends and the path permit.
+//! CPUs and the path are shared fairly, and a queue grows on a path that is full. The same path and seed give exactly
+//! the same record. The simulation uses no threads, sockets or real clock.
 #![forbid(unsafe_code)]
 
 #[path = "../../linerate-fabric/src/tests/fake/mod.rs"]
@@ -42,16 +43,16 @@ const TICK_NS: u64 = 10_000_000;
 /// Most streams of a set.
 const MAX_STREAMS: u32 = 256;
 
-/// Most samples of a step: an hour at ten a second.
+/// Most samples of a step: an hour at ten per second.
 const MAX_SAMPLES: u64 = 36_000;
 
-/// Time for messages between the two ends before and after a step.
+/// Time that the messages between the two ends take before and after a step.
 const TALK: Nanos = Nanos::from_millis(5);
 
-/// Time that both ends wait after a step for missing payload.
+/// Time for which both ends wait after a step for missing payload.
 const STALL: Nanos = Nanos::from_secs(3);
 
-/// Time between calls of `watch`, in nanoseconds.
+/// Shortest time between two calls of `watch`, in nanoseconds.
 const WATCH_NS: u64 = 100_000_000;
 
 /// A set of connections that were made together.
@@ -67,18 +68,18 @@ pub struct Sim {
     path: SimPath,
     now: Nanos,
     sets: BTreeMap<u32, SimSet>,
-    /// Released sets. Their times and payload stay in the hosts' counters.
+    /// Sets that were released. Their CPU times and payload stay in the hosts' counters.
     released: Vec<SimSet>,
     noise: [Noise; 2],
     factor: [f64; 2],
-    /// Time at which the next unit of noise begins.
+    /// Time at which the next value of the noise begins, in nanoseconds.
     noise_at: u64,
     random: Random,
     solver: Solver,
 }
 
 impl Sim {
-    /// Makes a simulation of `path`. Equal seeds give equal runs.
+    /// Makes a simulation of `path`. Equal paths and seeds give equal runs.
     pub fn new(path: SimPath, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let noise = Direction::ALL.map(|d| {
@@ -103,7 +104,7 @@ impl Sim {
         if self.path.shared_host { self.cpus(Side::Near).end } else { self.cpus(Side::Far).end }
     }
 
-    /// Returns the CPUs of one side's host, as indices into all CPUs.
+    /// Returns the CPUs of one end's host, as indices into the CPUs of all hosts.
     fn cpus(&self, side: Side) -> std::ops::Range<usize> {
         let near = self.path.near.cpus.max(1) as usize;
         match side {
@@ -112,8 +113,8 @@ impl Sim {
         }
     }
 
-    /// Returns the CPU of thread `number` of one side, counted from the first CPU or, at the far end of a shared
-    /// host, from the last.
+    /// Returns the CPU on which thread `number` of one end runs. Threads are placed from the first CPU on or, at the
+    /// far end of a shared host, from the last CPU backwards.
     fn place(&self, side: Side, number: usize) -> usize {
         let cpus = self.cpus(side);
         let at = number % cpus.len();
@@ -128,7 +129,7 @@ impl Sim {
         }
     }
 
-    /// Returns the current state of both directions.
+    /// Returns the current state of both directions of the path.
     fn states(&self) -> [DirectionState; 2] {
         Direction::ALL.map(|direction| {
             let limits = self.path.direction(direction);
@@ -178,7 +179,7 @@ impl Sim {
         self.now.0 += dt_ns;
     }
 
-    /// Adds one row to every table of both ends.
+    /// Adds one row to every table of both ends, `at` nanoseconds after the start of the step.
     fn read(&self, active: &[(u32, SimSet)], at: u64, tables: &mut [Tables; 2]) {
         let mut busy = vec![(0.0, 0.0); self.all_cpus()];
         let used: Vec<(u32, &SimSet)> = active.iter().map(|(id, set)| (*id, set)).collect();
@@ -228,7 +229,7 @@ impl Sim {
         }
     }
 
-    /// Runs the ticks of a step; returns whether and how `watch` ended it.
+    /// Simulates the ticks of a step; returns whether and how `watch` ended the step.
     fn run(
         &mut self,
         plan: &StepPlan,
@@ -240,7 +241,7 @@ impl Sim {
         let samples = (plan.washout.0 + plan.measure.0).div_ceil(plan.tick.0);
         let first = received(active);
         let lost = retransmitted(active);
-        let (began, mut seen, mut told) = (self.now.0, first, 0);
+        let (began, mut seen, mut reported) = (self.now.0, first, 0);
         let mut ended = Ended::default();
         self.read(active, 0, tables);
         for sample in 1..=samples {
@@ -252,10 +253,10 @@ impl Sim {
             }
             let at = self.now.0 - began;
             self.read(active, at, tables);
-            if at - told >= WATCH_NS {
-                let (before, since) = (seen, Nanos(at - told));
+            if at - reported >= WATCH_NS {
+                let (before, since) = (seen, Nanos(at - reported));
                 seen = received(active);
-                told = at;
+                reported = at;
                 let live = Live {
                     rate: Rate::of(Bytes((seen - before).max(0.0) as u64), since),
                     moved: Bytes((seen - first).max(0.0) as u64),
@@ -272,7 +273,7 @@ impl Sim {
 }
 
 impl SimSet {
-    /// Adds the times that this set's threads used on each CPU: kernel, user.
+    /// Adds the CPU times of this set's threads to the times of each CPU: kernel, user.
     fn add_busy(&self, busy: &mut [(f64, f64)]) {
         for flow in &self.flows {
             for (counts, work) in [(&flow.sent, &flow.tx), (&flow.received, &flow.rx)] {
@@ -288,7 +289,8 @@ impl SimSet {
     }
 }
 
-/// Returns the numbers of a set's threads among those that may run at once: the two directions take turns.
+/// Returns the numbers by which a set's threads are placed on CPUs. Sets in different directions have different first
+/// numbers: their threads take turns on the CPUs.
 fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     let first = match plan.pattern.direction() {
         Some(Direction::Forward) => 0,
@@ -298,7 +300,7 @@ fn thread_numbers(plan: &SetPlan) -> impl Iterator<Item = usize> + use<> {
     (0..plan.knobs.streams as usize).map(move |n| first + n)
 }
 
-/// Adds waiting times: threads that share a full CPU are runnable for the rest of the time.
+/// Adds waiting times: a thread that shares a full CPU waits while it does not run.
 fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     let mut threads = vec![0_u32; room.len()];
     for flow in flows.iter() {
@@ -320,7 +322,8 @@ fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
     }
 }
 
-/// Returns the payload that all streams have received or, if there are no streams, that round trips have moved.
+/// Returns the payload in bytes that all streams have received or, if there are no streams, that round trips have
+/// moved.
 fn received(active: &[(u32, SimSet)]) -> f64 {
     let sets = || active.iter().map(|(_, set)| set);
     let flows: Vec<f64> =
@@ -331,7 +334,7 @@ fn received(active: &[(u32, SimSet)]) -> f64 {
     flows.iter().sum()
 }
 
-/// Returns the segments that all streams have retransmitted.
+/// Returns the number of segments that all streams have retransmitted.
 fn retransmitted(active: &[(u32, SimSet)]) -> f64 {
     let flows = active.iter().flat_map(|(_, set)| &set.flows);
     flows.map(|flow| flow.tcp.retrans).sum()
@@ -362,7 +365,7 @@ impl Link for Sim {
         if matches!(plan.pattern, Pattern::Operations { .. }) {
             return Err(refused("a simulated path carries no operations".into()));
         }
-        // This takes a handshake of the ends, then one of each connection.
+        // Making a set takes a handshake between the ends, and then a handshake of the connections.
         self.now.0 += TALK.0 + 3 * self.path.rtt.0;
         self.sets.insert(plan.id, self.connect(plan));
         Ok(Set {
@@ -394,7 +397,7 @@ impl Link for Sim {
         let ends = self.ends(&mut active, tables, &before, began);
         let blocked = active.iter().any(|(_, set)| set.flows.iter().any(|f| f.blocked));
         if blocked {
-            // Both ends wait for the missing payload, then all connections of the step are closed.
+            // Both ends wait for the missing payload; then all connections of the step are closed.
             self.now.0 += STALL.0;
             self.released.extend(active.into_iter().map(|(_, set)| set));
         } else {

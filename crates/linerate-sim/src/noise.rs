@@ -1,11 +1,11 @@
-//! Random numbers, and noise that is correlated in time, as on the rates of measured paths.
+//! Random numbers, and noise that is correlated in time, like the noise of measured rates.
 
-/// A small generator of random numbers (SplitMix64), for simulations only.
+/// A simple generator of random numbers (SplitMix64), only for simulations.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Makes a generator. Equal seeds always give equal numbers.
+    /// Makes a generator. Equal seeds always give the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number between 0 and 1, both excluded.
+    /// Returns a uniformly distributed number between 0 and 1, both excluded.
     pub fn uniform(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Returns a normal number with mean 0 and standard deviation 1 (Box and Muller).
+    /// Returns a normally distributed number with mean 0 and standard deviation 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let (a, b) = (self.uniform(), self.uniform());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
@@ -36,26 +36,27 @@ impl Random {
     }
 }
 
-/// Correlation and distribution of noise. The unit of time is [`UNIT_NS`].
+/// How noise is distributed and correlated in time. The unit of time is [`UNIT_NS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Class {
-    /// Noise whose units of time are independent.
+    /// Normal noise whose values are independent.
     White,
-    /// AR(1) noise with this correlation between consecutive units, from 0 to below 1.
+    /// AR(1) noise with this correlation between consecutive values, from 0 to less than 1.
     Correlated(f64),
-    /// Noise that changes to a new level with this probability in each unit.
+    /// Noise that changes to a new level with this probability in each unit of time.
     Steps(f64),
-    /// Student's t with 3 degrees of freedom: values far from the mean are rare, but occur.
+    /// Independent noise with Student's t distribution of 3 degrees of freedom: values far from the mean are rare, but
+    /// occur.
     HeavyTails,
 }
 
-/// Time between values of a noise: 100 ms.
+/// Time between two values of the noise, in nanoseconds.
 pub const UNIT_NS: u64 = 100_000_000;
 
-/// Largest absolute value of the logarithm of a factor: a rate falls to 1 % at worst.
+/// Largest absolute value of a factor's natural logarithm: a rate falls to 1 % at worst.
 const FARTHEST: f64 = 4.6;
 
-/// Noise of a rate: a factor around 1 for each unit of time.
+/// Noise on a rate: a factor around 1 for each unit of time.
 #[derive(Debug, Clone)]
 pub struct Noise {
     class: Class,
@@ -65,7 +66,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Makes noise whose factor's logarithm has the standard deviation `size` (0.02: 2 %).
+    /// Makes noise. The logarithm of its factor has the standard deviation `size`; 0.02 means 2 %.
     pub fn new(class: Class, size: f64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let level = random.normal();
@@ -85,12 +86,12 @@ impl Noise {
                 if self.random.uniform() < chance {
                     self.level = self.random.normal();
                 }
-                // A level is never quite constant: a tenth of the size is white noise.
+                // A level is never quite constant: independent noise of a tenth of the size is added to it.
                 self.level + 0.1 * fresh
             }
             Class::HeavyTails => {
                 let chi: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
-                // The standard deviation of t with 3 degrees of freedom is sqrt(3).
+                // Dividing by sqrt(3), the standard deviation of t with 3 degrees of freedom, makes it 1.
                 fresh / (chi / 3.0).sqrt() / 3.0_f64.sqrt()
             }
         };
@@ -102,7 +103,7 @@ impl Noise {
 mod tests {
     use super::*;
 
-    /// Deviation and lag-1 correlation of the logarithm over 20,000 units.
+    /// Returns the standard deviation and the lag-1 correlation of the factor's logarithm over 20,000 units of time.
     fn shape(class: Class) -> (f64, f64) {
         let mut noise = Noise::new(class, 0.1, 7);
         let v: Vec<f64> = (0..20_000).map(|_| noise.step().ln()).collect();

@@ -1,4 +1,4 @@
-//! Description of a simulated path: the truth that a run has to find.
+//! The description of a simulated path: the true limits that a run has to find.
 
 use linerate_plan::path::{Direction, Side};
 use linerate_units::{Bytes, Nanos, Rate};
@@ -8,35 +8,35 @@ use super::noise::Class;
 /// A path between two simulated hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimPath {
-    /// Direction from near to far.
+    /// Limits of the direction from near to far.
     pub forward: SimDirection,
-    /// Direction from far to near.
+    /// Limits of the direction from far to near.
     pub reverse: SimDirection,
-    /// Round-trip time of an empty path.
+    /// Round-trip time of the path without a load.
     pub rtt: Nanos,
     pub near: SimHost,
     pub far: SimHost,
-    /// Whether both ends run on the near host and share its CPUs. `far` then describes only the cost of the far end's
+    /// Whether both ends run on the near host and share its CPUs. Then `far` describes only the cost of the far end's
     /// work.
     pub shared_host: bool,
     /// Maximum transmission unit in bytes.
     pub mtu: u32,
     /// Congestion control of streams whose plan leaves it open.
     pub congestion: Congestion,
-    /// Standard deviation of the logarithm of a single round trip: 0.1 is a quiet path.
+    /// Standard deviation of the logarithm of single round-trip times: 0.1 is that of a quiet path.
     pub latency_spread: f64,
-    /// Another session: when it is active, and the share of the path's rate that it uses.
+    /// Another session on the path: when it is active, and which share of the path's rate it uses.
     pub other_session: Option<(Span, f64)>,
     /// Interval in which the link is down.
     pub down: Option<Span>,
 }
 
-/// An interval of the run's time.
+/// An interval in the virtual time of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Start of the interval.
     pub from: Nanos,
-    /// End of the interval, exclusive.
+    /// End of the interval, not included.
     pub to: Nanos,
 }
 
@@ -47,28 +47,27 @@ impl Span {
     }
 }
 
-/// One direction of a path.
+/// Limits of one direction of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimDirection {
-    /// Rate on the wire of all flows together, including framing.
+    /// Rate on the wire for all flows together, including framing.
     pub rate: Rate,
-    /// Highest rate on the wire of one flow.
+    /// Highest rate on the wire of a single flow; `None` if it is not limited.
     pub flow_cap: Option<Rate>,
-    /// Whether traffic above the rate of a flow is dropped, as by a policer, instead of delayed.
+    /// Whether traffic above `flow_cap` is dropped, as by a policer, instead of delayed.
     pub policed: bool,
-    /// Largest packet that passes, in bytes; larger packets are dropped silently.
+    /// Largest packet that passes, in bytes; larger packets are dropped without a notice.
     pub passes: Option<u32>,
-    /// Size of the queue at the rate limit; with zero, packets are dropped at once, as by a policer.
+    /// Size of the queue before the rate limit. With zero, excess packets are dropped at once, as by a policer.
     pub buffer: Bytes,
-    /// Share of packets lost at random.
+    /// Share of packets that are lost at random.
     pub loss: f64,
-    /// Kind and size (standard deviation of the logarithm for 100 ms) of the noise on all limits of this direction.
+    /// Class and size of the noise on all limits of this direction. The size is the standard deviation of the logarithm
+    /// over 100 ms.
     pub noise: (Class, f64),
-    /// Most payload in flight that the receiver's autotuned window allows: half of `tcp_rmem`'s
-    /// maximum.
+    /// Most payload in flight that the receiver's autotuned window permits: half of `tcp_rmem`'s maximum.
     pub receive_window: Bytes,
-    /// Most payload in flight that the sender's autotuned buffer allows: half of `tcp_wmem`'s
-    /// maximum.
+    /// Most payload in flight that the sender's autotuned buffer permits: half of `tcp_wmem`'s maximum.
     pub send_buffer: Bytes,
 }
 
@@ -76,28 +75,29 @@ pub struct SimDirection {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimHost {
     pub cpus: u32,
-    /// CPU cost of sending.
+    /// CPU costs of sending.
     pub send: Cost,
-    /// CPU cost of receiving.
+    /// CPU costs of receiving.
     pub receive: Cost,
     /// Share of each CPU's time that the hypervisor steals.
     pub steal: f64,
-    /// Largest `SO_SNDBUF` and `SO_RCVBUF` (`core.wmem_max`, `core.rmem_max`).
+    /// Largest `SO_SNDBUF` and `SO_RCVBUF` that the host grants (`core.wmem_max`, `core.rmem_max`).
     pub buffer_max: Bytes,
-    /// Speed of a physical port; `None` for a virtual one.
+    /// Speed of a physical port; `None` for a virtual port.
     pub port_speed: Option<Rate>,
 }
 
-/// CPU cost of an operation at one end.
+/// Costs of the operations at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// Kernel's CPU time in picoseconds per byte, without the copy.
+    /// CPU time of the kernel in picoseconds per byte, without the copy.
     pub kernel_ps: u64,
-    /// CPU time of the copy between user and kernel, in picoseconds per byte; a discarding receiver saves it.
+    /// CPU time of the copy between user and kernel, in picoseconds per byte; a receiver that discards payload saves
+    /// it.
     pub copy_ps: u64,
-    /// The application's CPU time in picoseconds per byte; a discarding receiver saves it.
+    /// CPU time of the application in picoseconds per byte; a receiver that discards payload saves it.
     pub user_ps: u64,
-    /// Kernel's CPU time for each operation.
+    /// CPU time of the kernel for each operation.
     pub per_op: Nanos,
     /// Time that the application sleeps after each operation.
     pub pause: Nanos,
@@ -105,17 +105,17 @@ pub struct Cost {
     pub op: Bytes,
 }
 
-/// Simplified congestion controls.
+/// Simplified models of congestion controls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Congestion {
-    /// Fills the buffer, and slows down after losses.
+    /// Fills the path's buffer, and slows down after losses.
     Cubic,
-    /// Keeps a short queue, and ignores random loss.
+    /// Keeps the queue short, and ignores random loss.
     Bbr,
 }
 
 impl Congestion {
-    /// Returns the name of the congestion control in the kernel.
+    /// Returns the name that the kernel has for this congestion control.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -123,7 +123,7 @@ impl Congestion {
         }
     }
 
-    /// Returns the congestion control with this name in the kernel.
+    /// Returns the congestion control for which the kernel has this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Cubic, Self::Bbr].into_iter().find(|c| c.name() == name)
     }
@@ -156,7 +156,8 @@ impl Default for SimHost {
 }
 
 impl Default for SimDirection {
-    /// 10 Gb/s with a buffer of 1 MiB, 1 % of noise, and windows that do not limit at 1 ms.
+    /// A direction of 10 Gb/s with a buffer of 1 MiB, 1 % of noise, and windows that do not limit goodput at a round
+    /// trip of 1 ms.
     fn default() -> Self {
         Self {
             rate: Rate(10_000_000_000),
@@ -173,7 +174,7 @@ impl Default for SimDirection {
 }
 
 impl Default for SimPath {
-    /// A quiet local network at 10 Gb/s, where the wire is the limit.
+    /// A quiet local network of 10 Gb/s, in which the wire is the limit.
     fn default() -> Self {
         Self {
             forward: SimDirection::default(),
@@ -191,14 +192,14 @@ impl Default for SimPath {
     }
 }
 
-/// Bytes of an Ethernet frame that its MTU does not include: header, checksum, preamble, gap.
+/// Bytes of an Ethernet frame that the MTU does not include: header, checksum, preamble, gap between frames.
 const FRAMING: f64 = 38.0;
 
 /// Size of the headers of IPv4 and TCP with timestamps, in bytes.
 pub(super) const HEADERS: u32 = 52;
 
 impl SimPath {
-    /// Returns one direction of the path.
+    /// Returns the limits of one direction of the path.
     pub fn direction(&self, direction: Direction) -> &SimDirection {
         match direction {
             Direction::Forward => &self.forward,
@@ -213,13 +214,13 @@ impl SimPath {
         }
     }
 
-    /// Returns the payload of a full segment.
+    /// Returns the payload of a full segment in bytes.
     pub(super) fn mss(&self) -> u32 {
         self.mtu.max(HEADERS + 64) - HEADERS
     }
 }
 
-/// Returns the payload per second that a rate on the wire carries in segments of `mss`.
+/// Returns the payload rate, in bytes per second, of a rate on the wire with segments of `mss` bytes.
 pub(super) fn payload_rate(wire: Rate, mss: f64) -> f64 {
     wire.0 as f64 / 8.0 * mss / (mss + f64::from(HEADERS) + FRAMING)
 }

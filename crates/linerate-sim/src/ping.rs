@@ -1,4 +1,4 @@
-//! Simulated round trips.
+//! Simulated round trips of a connection.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use linerate_units::stats::Histogram;
 use super::flow::{ThreadCounts, Work};
 use super::noise::Random;
 
-/// Most round trips that are simulated in one tick; further ones have the same distribution.
+/// Most round-trip times that are drawn in one tick; further round trips of the tick get the same times.
 const DRAWN: u64 = 16;
 
-/// CPU time of one end for one round trip, in seconds.
+/// CPU time that one end needs for one round trip, in seconds.
 const PER_TRIP: f64 = 5e-6;
 
-/// A connection whose round trips are timed.
+/// A connection whose round trips are measured.
 #[derive(Debug)]
 pub(super) struct Ping {
     pub size: f64,
-    /// Seconds between intended sends; zero sends each request when the previous answer has arrived.
+    /// Seconds between two messages. With zero, each message is sent when the previous one is answered.
     pub interval: f64,
-    /// CPU work of both ends' threads, near first.
+    /// CPUs of both ends' threads, near end first.
     pub work: [Work; 2],
     pub counts: ThreadCounts,
     pub rtt: f64,
     pub min_rtt: f64,
-    /// Fraction of a round trip that is due.
+    /// Fraction of the next round trip that has passed.
     due: f64,
     seen: BTreeMap<u64, u64>,
 }
@@ -43,7 +43,7 @@ impl Ping {
         }
     }
 
-    /// Simulates the round trips of `dt` seconds on a path with this round-trip time, including queues.
+    /// Simulates the round trips of `dt` seconds on a path whose round-trip time, including queues, is `rtt`.
     pub(super) fn advance(
         &mut self,
         dt: f64,
@@ -70,7 +70,7 @@ impl Ping {
         }
     }
 
-    /// Takes the round trips since the last call.
+    /// Takes the round-trip times since the last call.
     pub(super) fn take(&mut self, set: u32) -> Histogram {
         Histogram {
             set,

@@ -1,4 +1,4 @@
-//! Readings of the simulated hosts, in the tables and columns of real ones.
+//! Readings of the simulated hosts, in the same tables and columns as readings of real hosts.
 
 use linerate_facts::metric::{self as m, Metric};
 use linerate_plan::path::Side;
@@ -8,7 +8,7 @@ use super::SimSet;
 use super::flow::{SimStream, ThreadCounts, Work};
 use super::path::HEADERS;
 
-/// Tables that each get one row at a time, always in the same order.
+/// Tables that grow together, one row each at a time, always in the same order.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub list: Vec<Table>,
@@ -16,7 +16,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Begins a new row in all tables.
+    /// Begins a new row: the next values are for the first table.
     fn begin(&mut self) {
         self.next = 0;
     }
@@ -49,24 +49,24 @@ impl Tables {
 /// Ticks of /proc/stat per second.
 pub(super) const USER_HZ: f64 = 100.0;
 
-/// State from which a host's readings are made.
+/// State of the simulation from which a host's readings are made.
 pub(super) struct View<'a> {
     pub side: Side,
-    /// The sets in use.
+    /// Sets of the current step.
     pub active: &'a [(u32, &'a SimSet)],
-    /// CPUs of this host, as indices into all CPUs.
+    /// CPUs of this host, as indices into the CPUs of all hosts.
     pub cpus: std::ops::Range<usize>,
-    /// Seconds that each CPU was busy: kernel, user.
+    /// CPU seconds used so far on each CPU: kernel, user.
     pub busy: &'a [(f64, f64)],
-    /// Share of each CPU's time that is stolen.
+    /// Share of each CPU's time that the hypervisor steals.
     pub steal: f64,
-    /// Seconds since the run began.
+    /// Virtual time in seconds since the simulation began.
     pub now: f64,
-    /// Counters of the port: payload and packets sent and received, without acknowledgements.
+    /// Counters of the port: payload and packets sent and received, without pure acknowledgements.
     pub port: PortTotals,
 }
 
-/// The traffic of a port.
+/// Counters of a port's traffic.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PortTotals {
     pub sent_bytes: f64,
@@ -128,7 +128,7 @@ impl View<'_> {
             tables.row(at, || number.to_string(), &values);
         }
         for (number, _) in self.cpus.clone().enumerate() {
-            // Packets are received by the first CPU.
+            // The first CPU processes all received packets.
             let packets = if number == 0 { self.port.received_packets } else { 0.0 };
             let values = [
                 (m::SOFTNET_PROCESSED, packets),
@@ -143,7 +143,7 @@ impl View<'_> {
     fn port(&self, at: u64, tables: &mut Tables) {
         let port = self.port;
         let frame = f64::from(HEADERS) + 14.0;
-        // A pure acknowledgement answers eight segments, as with receive offload.
+        // There is one pure acknowledgement for eight segments, as with receive offload.
         let (acks_out, acks_in) = (port.received_packets / 8.0, port.sent_packets / 8.0);
         let out = port.sent_packets + acks_out;
         let into = port.received_packets + acks_in;
@@ -171,7 +171,7 @@ impl View<'_> {
     }
 }
 
-/// Adds rows about the worker and the thread of one stream at one end.
+/// Adds rows with the counters of a stream's worker and thread at one end.
 fn thread(
     at: u64,
     tables: &mut Tables,
@@ -191,7 +191,7 @@ fn thread(
     tables.row(at, &subject, &values);
 }
 
-/// Adds rows about the sender's socket.
+/// Adds rows with the counters of the sender's socket.
 fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let tcp = &flow.tcp;
     let in_flight = flow.in_flight();
@@ -235,18 +235,18 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
     socket(at, tables, subject, flow, in_flight + flow.notsent, 0.0);
 }
 
-/// Returns a time in microseconds, rounded down to ticks of 4 ms, like those of the kernel at 250 Hz.
+/// Converts seconds to microseconds, rounded down to ticks of 4 ms, as a kernel with 250 Hz reports times.
 fn jiffies(seconds: f64) -> f64 {
     (seconds * 250.0).floor() * 4000.0
 }
 
-/// Returns the rate at which the kernel paces, in bytes per second.
+/// Returns the rate at which the kernel paces the flow, in bytes per second.
 fn pacing(flow: &SimStream) -> f64 {
     let own = 1.2 * flow.cwnd / flow.rtt.max(1e-6);
     own.min(flow.pacing.unwrap_or(f64::MAX))
 }
 
-/// Adds rows about the receiver's socket.
+/// Adds rows with the counters of the receiver's socket.
 fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &SimStream) {
     let received = flow.tcp.acked;
     let values = [
@@ -272,7 +272,7 @@ fn receiver(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &S
     socket(at, tables, subject, flow, 0.0, flow.unread);
 }
 
-/// Adds a row about a socket's memory: twice its payload, as the kernel counts it.
+/// Adds a row with the memory of a socket: the kernel counts twice the payload.
 fn socket(
     at: u64,
     tables: &mut Tables,
@@ -288,13 +288,13 @@ fn socket(
         (m::SOCKET_RMEM_ALLOC, 2.0 * unread),
         (m::SOCKET_UNREAD, unread),
         (m::SOCKET_DROPS, 0.0),
-        // Packets are received by the first CPU.
+        // The first CPU processes all received packets.
         (m::SOCKET_CPU, 0.0),
     ];
     tables.row(at, &subject, &values);
 }
 
-/// Adds rows about a socket of round trips, which is the same at both ends.
+/// Adds a row with the counters of a socket of round trips, which are the same at both ends.
 fn ping_socket(at: u64, tables: &mut Tables, id: u32, ping: &super::ping::Ping) {
     let bytes = ping.counts.bytes;
     let values = [

@@ -1,4 +1,4 @@
-//! Results made by hand, for the tests of views.
+//! Invented results of runs, for tests of the screens and documents that show results.
 
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::nic::{LinkModes, Nic};
@@ -69,7 +69,7 @@ fn host(side: Side, name: &str) -> Host {
     Host { side, facts }
 }
 
-/// A VLAN on a card of x8 in a slot of x4.
+/// The route of the near host: a VLAN on a card with 8 lanes in a slot with 4.
 fn route() -> Route {
     let link = |width| Link { speed: Some(Transfers(8_000_000_000)), width: Some(width) };
     let card = Device {
@@ -157,7 +157,7 @@ fn wire() -> Ceiling {
     }
 }
 
-/// Everything measured, both directions at the wire, nothing to mend.
+/// A complete run: goodput of both directions is at the ceiling of the wire, and there is nothing to improve.
 pub fn healthy() -> Result {
     let record = record(Some(End::Complete));
     let mut model = Model {
@@ -172,7 +172,7 @@ pub fn healthy() -> Result {
         watched: false,
         reported: false,
         alone: false,
-        asked: linerate_judge::model::Asked::path(" brook"),
+        requested: linerate_judge::model::Requested::path(" brook"),
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];
@@ -195,7 +195,7 @@ pub fn healthy() -> Result {
     (record, model, verdict)
 }
 
-/// Forward held back by a small window, proved; reverse fine.
+/// Forward is limited by a small receive window, which is proved; reverse is limited by the wire.
 pub fn limited() -> Result {
     let (record, mut model, mut verdict) = healthy();
     let forward = &mut model.directions[0];
@@ -227,7 +227,7 @@ pub fn limited() -> Result {
     (record, model, verdict)
 }
 
-/// Forward as fast as a CPU of the sender, which more streams would relieve; reverse at the wire.
+/// Forward is limited by a CPU of the sender, and more streams would help; reverse is limited by the wire.
 pub fn at_its_cpu() -> Result {
     let (record, mut model, mut verdict) = limited();
     let forward = &mut model.directions[0];
@@ -266,7 +266,7 @@ pub fn at_its_cpu() -> Result {
     (record, model, verdict)
 }
 
-/// A result between hosts with names as clouds and clusters give them.
+/// A result between hosts with long names, like those in clouds and clusters.
 pub fn with_long_names((mut record, mut model, verdict): Result) -> Result {
     let names = [
         "ip-10-0-112-34.eu-central-1.compute.internal",
@@ -337,7 +337,8 @@ fn window() -> Limit {
     }
 }
 
-/// Forward a slower path with a deep queue in front of it, which is proved too.
+/// Both directions are limited by the wire. Forward also has a latency limit, which is proved: a deep queue on the
+/// path.
 pub fn queued() -> Result {
     let (record, mut model, mut verdict) = healthy();
     model.directions[0].base.latency = Some(latency(98_200_000, 104_000_000));
@@ -376,8 +377,8 @@ pub fn queued() -> Result {
     (record, model, verdict)
 }
 
-/// Forward unknown, at a tenth of reverse, which is limited by a small window; the hypervisor took a part of a
-/// CPU, and another session measured.
+/// The limit of forward is unknown, and its goodput is low; reverse is limited by a small window. The hypervisor took a
+/// share of a CPU's time, and another session was measuring.
 pub fn disturbed() -> Result {
     let (record, mut model, mut verdict) = healthy();
     model.directions[0].base = load(1, 0.93e9);
@@ -419,7 +420,7 @@ pub fn disturbed() -> Result {
     (record, model, verdict)
 }
 
-/// Little could be read: virtual ports, no interval, no ceiling, no cause.
+/// Little could be read: there are virtual ports, and no intervals, ceilings or causes.
 pub fn unknowing() -> Result {
     let (record, mut model, _) = healthy();
     model.same_machine = true;
@@ -448,7 +449,7 @@ pub fn unknowing() -> Result {
     (record, model, verdict)
 }
 
-/// Stopped by the user before the reverse direction began.
+/// The user stopped the run before the reverse direction began.
 pub fn interrupted() -> Result {
     let (_, mut model, mut verdict) = limited();
     model.complete = false;

@@ -1,24 +1,25 @@
 //! Max-min fair rates of flows that share resources.
 
-/// The demand of one flow.
+/// What one flow can use, and what it needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
-    /// Highest rate that the flow could use alone, in bytes per second.
+    /// Highest rate that the flow would have alone, in bytes per second.
     pub cap: f64,
-    /// Resources that the flow uses, each with its time per byte in seconds.
+    /// Resources that the flow uses, such as CPUs, each with the seconds that it needs per byte.
     pub uses: [(usize, f64); 2],
 }
 
-/// The limit of a flow.
+/// What limits the rate of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The flow has reached its own cap.
+    /// The flow's own highest rate.
     Cap,
     Resource(usize),
 }
 
-/// Computes the rates of all flows. They rise together until each reaches its cap or an exhausted resource. `room` is
-/// the capacity of each resource, in seconds per second; it is used up.
+/// Computes the rates of all flows. All rates rise together; each stops when it reaches the flow's cap or when one of
+/// the flow's resources is exhausted. `room` is the capacity of each resource, in seconds per second; what the flows
+/// use is subtracted from it.
 pub(super) fn fair(demands: &[Demand], room: &mut [f64], rates: &mut Vec<(f64, Stop)>) {
     rates.clear();
     rates.resize(demands.len(), (0.0, Stop::Cap));
@@ -53,7 +54,7 @@ pub(super) fn fair(demands: &[Demand], room: &mut [f64], rates: &mut Vec<(f64, S
     }
 }
 
-/// Returns why a flow cannot exceed `level`; `None` if it can.
+/// Returns why a flow cannot have a higher rate than `level`; `None` if it can.
 fn stopped(demand: &Demand, level: f64, room: &[f64]) -> Option<Stop> {
     if level >= demand.cap * (1.0 - 1e-9) {
         return Some(Stop::Cap);
@@ -76,11 +77,11 @@ mod tests {
     #[test]
     fn a_full_resource_is_shared_and_its_rest_goes_to_who_can_use_it() {
         let flow = |cap, a, b| Demand { cap, uses: [(a, 0.01), (b, 0.0)] };
-        // Both on resource 0 (100 bytes/s), the first one content with 30.
+        // Two flows share resource 0, which can carry 100 bytes/s. The first flow needs only 30.
         let got = rates(&[flow(30.0, 0, 1), flow(500.0, 0, 1)], &[1.0, 1.0]);
         assert!((got[0].0 - 30.0).abs() < 1e-6 && got[0].1 == Stop::Cap);
         assert!((got[1].0 - 70.0).abs() < 1e-6 && got[1].1 == Stop::Resource(0));
-        // On resources of their own they do not meet.
+        // Flows with separate resources do not slow each other down.
         let got = rates(&[flow(80.0, 0, 1), flow(500.0, 1, 0)], &[1.0, 1.0]);
         assert!((got[0].0 - 80.0).abs() < 1e-6);
         assert!((got[1].0 - 100.0).abs() < 1e-6);

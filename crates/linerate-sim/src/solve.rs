@@ -1,4 +1,4 @@
-//! One tick of the path: the rate of each flow, and the queue at the rate limit.
+//! Computes one tick of the path: the rate of each flow, and the queue before the rate limit.
 
 use linerate_plan::path::Direction;
 
@@ -10,19 +10,19 @@ use super::share::{Demand, Stop, fair};
 /// The state of one direction of the path in a tick.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectionState {
-    /// Payload per second that can pass; zero while the link is down.
+    /// Payload rate that the path can carry, in bytes per second; zero while the link is down.
     pub rate: f64,
-    /// Capacity of the buffer, in seconds of queueing delay.
+    /// Size of the queue's buffer, as the delay of a full queue in seconds.
     pub depth: f64,
     /// Round-trip time without a queue, in seconds.
     pub rtt: f64,
-    /// Factor of the noise.
+    /// Factor of the noise on the limits.
     pub noise: f64,
-    /// Queueing delay computed by this tick, in seconds.
+    /// Delay by the queue in this tick, in seconds; it is computed.
     pub queue: f64,
 }
 
-/// Buffers that are reused from tick to tick.
+/// Computes ticks. It keeps its buffers, so that each tick can reuse them.
 #[derive(Debug, Default)]
 pub(super) struct Solver {
     demands: Vec<Demand>,
@@ -40,8 +40,8 @@ pub(super) const fn index(direction: Direction) -> usize {
 }
 
 impl Solver {
-    /// Sets the rate, round-trip time and bound of every flow for `dt` seconds. `cpus` is the capacity of each CPU,
-    /// in seconds per second.
+    /// Computes the rate, round-trip time and limit of every flow for a tick of `dt` seconds. `cpus` is the capacity of
+    /// each CPU, in seconds per second.
     pub(super) fn tick(
         &mut self,
         flows: &mut [&mut SimStream],
@@ -62,7 +62,8 @@ impl Solver {
                 .map(|(_, (rate, _))| rate)
                 .sum();
             if wanted > over[which] {
-                // With a queue, windows are not the limit: the rate is determined by the hosts alone.
+                // If there is a queue, the windows do not determine the flows' demand on the hosts: rates are computed
+                // without windows.
                 self.fill(flows, states, cpus, false);
                 self.queue_up(flows, &mut states[which], which, random);
             } else {
@@ -74,7 +75,7 @@ impl Solver {
         }
     }
 
-    /// Computes fair rates of all flows, with their windows on an empty path or without windows.
+    /// Computes fair rates of all flows on the hosts: with the windows of a path without a queue, or without windows.
     fn fill(
         &mut self,
         flows: &[&mut SimStream],
@@ -98,7 +99,7 @@ impl Solver {
         fair(&self.demands, &mut self.room, rates);
     }
 
-    /// Handles a path with room: every flow gets the rate that its windows and the hosts allow.
+    /// Computes a direction that is not full: every flow gets the rate that its windows and the hosts permit.
     fn pass(&self, flows: &mut [&mut SimStream], state: &DirectionState, which: usize) {
         let pairs = flows.iter_mut().zip(&self.windowed);
         for (flow, &(rate, stop)) in pairs.filter(|(f, _)| index(f.direction) == which) {
@@ -112,7 +113,7 @@ impl Solver {
         }
     }
 
-    /// Handles a full path: a queue grows until windows limit the flows, or until it overflows.
+    /// Computes a direction that is full: its queue grows until the windows limit the flows, or until it overflows.
     fn queue_up(
         &self,
         flows: &mut [&mut SimStream],
@@ -161,14 +162,14 @@ impl Solver {
     }
 }
 
-/// Share of the data in flight that is lost once a policer's bucket is empty. While the bucket had tokens, the window
-/// grew beyond the rate.
+/// Share of the data in flight that is lost when the bucket of a policer is empty. While the bucket had tokens, the
+/// congestion window has grown too far.
 const OVERSHOT: f64 = 0.3;
 
-/// Share of the data in flight that a queue drops when it overflows.
+/// Share of the data in flight that is dropped when a queue overflows.
 const QUEUED: f64 = 0.01;
 
-/// Adapts the flow's congestion window to a full path.
+/// Adapts a flow's congestion window to a direction that is full.
 fn react(
     flow: &mut SimStream,
     queue: f64,
@@ -177,13 +178,13 @@ fn react(
     random: &mut Random,
 ) {
     match flow.congestion {
-        // Not every flow loses a packet in the same overflow.
+        // When a queue overflows, not every flow loses a packet.
         Congestion::Cubic if overflow && random.uniform() < 0.8 => {
             flow.give_way(if state.depth > 0.0 { QUEUED } else { OVERSHOT });
         }
         Congestion::Cubic => {}
         Congestion::Bbr => {
-            // The target is a queue of a quarter of a round trip, whatever is lost.
+            // BBR keeps a queue of a quarter of a round trip, whatever is lost.
             let short = (0.25 * state.rtt).max(50e-6);
             if overflow || queue > short {
                 flow.cwnd = (flow.rate * (state.rtt + short)).max(4.0 * flow.mss);
@@ -197,7 +198,7 @@ fn react(
     }
 }
 
-/// Stops all flows of a direction that is down.
+/// Stops all flows of a direction whose link is down.
 fn stall(flows: &mut [&mut SimStream], which: usize) {
     for flow in flows.iter_mut().filter(|f| index(f.direction) == which) {
         if flow.rate > 0.0 {
@@ -207,13 +208,14 @@ fn stall(flows: &mut [&mut SimStream], which: usize) {
     }
 }
 
-/// Returns the total rate of all flows, each with its window and the rate that its hosts allow, at a round-trip time.
+/// Returns the sum of the rates of all flows at a round-trip time. Each flow has a window and the rate that the hosts
+/// permit.
 fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
     flows.iter().map(|&(window, host)| host.min(window / rtt)).sum()
 }
 
-/// Returns the round-trip time at which the flows' rates add up to `rate`. Each flow has its window and the rate that
-/// its hosts allow. Sorts the flows by the round trip at which their windows begin to limit.
+/// Returns the round-trip time at which the rates of all flows add up to `rate`. Each flow has a window and the rate
+/// that the hosts permit. Sorts the flows by the round-trip time from which on their windows limit them.
 fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     let binds = |&(window, host): &(f64, f64)| window / host.max(1.0);
     flows.sort_unstable_by(|a, b| binds(a).total_cmp(&binds(b)));
@@ -233,13 +235,13 @@ fn round_trip(flows: &mut [(f64, f64)], rate: f64) -> f64 {
     rtt
 }
 
-/// Returns which host, or which rate of the flow itself, limits it.
+/// Returns which host limits the flow, or which limit of the flow's own rate.
 fn host_bound(flow: &SimStream, stop: Stop, noise: f64) -> Bound {
     match stop {
         Stop::Cap => flow.cap(noise).1,
         Stop::Resource(cpu) if cpu != flow.rx.cpu => Bound::Sender,
         Stop::Resource(cpu) if cpu != flow.tx.cpu => Bound::Receiver,
-        // If one CPU serves both ends, the costlier end is the limit.
+        // If one CPU runs both ends of the flow, the end that needs more CPU time is the limit.
         Stop::Resource(_) if flow.tx.per_byte() > flow.rx.per_byte() => Bound::Sender,
         Stop::Resource(_) => Bound::Receiver,
     }
@@ -251,7 +253,8 @@ mod tests {
 
     #[test]
     fn the_round_trip_makes_the_windows_fit_the_rate() {
-        // Limits by windows only; by hosts for some flows; and a host so slow that its window never limits.
+        // All flows limited by windows; some flows limited by hosts; one flow whose host is so slow that its window
+        // never limits it.
         for flows in [
             vec![(1e6, 1e12), (3e6, 1e12)],
             vec![(1e6, 3e8), (3e6, 9e8), (1e6, 1e8)],

@@ -1,4 +1,4 @@
-//! Arrays of memory whose NUMA node can be chosen and read back, and ways to access them.
+//! Arrays of memory whose NUMA node can be requested and read back, and functions that read them.
 #![expect(unsafe_code, reason = "mappings, their NUMA policy, and wide loads have no safe binding")]
 
 use std::collections::BTreeMap;
@@ -6,22 +6,22 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Most pages whose node is read in one call.
+/// Largest number of pages whose NUMA node is read in one call.
 const PAGES_AT_ONCE: usize = 1024;
-/// Number of words in a bit mask of nodes.
+/// Number of words in a bit mask of NUMA nodes.
 //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
 const NODE_WORDS: usize = 1024 / 64;
 
-/// Memory in a mapping of its own, zero at first. A page is allocated when it is first touched.
+/// Memory in its own mapping, zeroed at first. A page is allocated when it is first accessed.
 #[derive(Debug)]
 pub struct Array {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the mapping is this value's own, and is accessed by its borrows alone.
+// SAFETY: the mapping belongs to this value, and is accessed only through borrows of it.
 unsafe impl Send for Array {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Array {}
 
 impl Array {
@@ -45,27 +45,27 @@ impl Array {
         }
         let start = NonNull::new(memory.cast());
         let start = start.ok_or_else(|| io::Error::other("memory was mapped at zero"))?;
-        // SAFETY: it changes no content. A kernel without huge pages refuses, and small ones do.
+        // SAFETY: it changes no content. If the kernel has no huge pages, it refuses, and small pages are used.
         unsafe {
             libc::madvise(memory, len, libc::MADV_HUGEPAGE);
         }
         Ok(Self { start, len })
     }
 
-    /// The number of bytes. Unlike the length of the slice it needs no borrow of them.
+    /// Returns the number of bytes. Unlike the length of the slice, this needs no borrow of the bytes.
     pub const fn size(&self) -> usize {
         self.len
     }
 
-    /// Requests that pages which are not allocated yet come from a NUMA node. If that node has no room, the kernel
-    /// uses others; [`Array::nodes`] shows them.
+    /// Requests that pages which are not allocated yet come from a NUMA node. If that node has no free memory, the
+    /// kernel uses other nodes; [`Array::nodes`] returns them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED
     pub fn prefer(&mut self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; NODE_WORDS];
         let word = nodes.get_mut(node as usize / 64);
         *word.ok_or(io::ErrorKind::InvalidInput)? |= 1 << (node % 64);
-        // SAFETY: the range is this value's own mapping; the set of nodes has the given length, which is one
-        // bit less than the number that the kernel expects.
+        // SAFETY: the range is the mapping of this value. The bit mask has the given length, which is one bit less than
+        // the number that the kernel expects.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -80,8 +80,8 @@ impl Array {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Counts pages by their NUMA node: `most` pages evenly over the array, or all pages if it has no more. Pages
-    /// that are not allocated are left out.
+    /// Counts pages by their NUMA node: `most` pages that are evenly distributed over the array, or all pages if it has
+    /// no more. Pages that are not allocated are not counted.
     //= https://man7.org/linux/man-pages/man2/move_pages.2.html: without nodes it moves nothing and reports
     //= where pages are
     pub fn nodes(&self, most: usize) -> io::Result<BTreeMap<u32, u64>> {
@@ -95,7 +95,7 @@ impl Array {
         let mut found = BTreeMap::new();
         for some in places.chunks(PAGES_AT_ONCE) {
             let mut nodes = [0_i32; PAGES_AT_ONCE];
-            // SAFETY: both lists are as long as is said; no page is moved, and none is touched.
+            // SAFETY: both lists have at least the given length; no page is moved or accessed.
             let done = unsafe {
                 libc::syscall(
                     libc::SYS_move_pages,
@@ -119,7 +119,7 @@ impl Array {
 }
 
 impl Array {
-    /// Returns the start of the array. The pointer stays valid while its bytes are borrowed.
+    /// Returns the start of the array. The pointer stays valid while the array's bytes are borrowed.
     pub fn start(&self) -> *const u8 {
         self.start.as_ptr()
     }
@@ -129,21 +129,21 @@ impl Deref for Array {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, as long as `len`, and lives as long as `self`.
+        // SAFETY: the mapping is readable, has `len` bytes, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for Array {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the same, writable, and nothing else borrows it.
+        // SAFETY: the mapping is writable, has `len` bytes, lives as long as `self`, and nothing else borrows it.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
 impl Drop for Array {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this length, and no borrow outlives it.
+        // SAFETY: the mapping belongs to this value, has this length, and no borrow outlives it.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), self.len);
         }
@@ -153,7 +153,7 @@ impl Drop for Array {
 /// Returns the NUMA node of the CPU on which the calling thread runs; `None` if the kernel does not report it.
 pub fn node_here() -> Option<u32> {
     let mut node = 0_u32;
-    // SAFETY: the call writes one number to the given place; the CPU is not requested.
+    // SAFETY: the call writes one number to `node`; the CPU is not requested.
     let done = unsafe {
         libc::syscall(
             libc::SYS_getcpu,
@@ -165,7 +165,7 @@ pub fn node_here() -> Option<u32> {
     (done == 0).then_some(node)
 }
 
-/// Reads every byte, with the widest loads of the processor; the result depends on all bytes.
+/// Reads every byte, with the widest loads of the processor. The result depends on all bytes, so no load is left out.
 pub fn read(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -181,11 +181,11 @@ fn read_wide(bytes: &[u8]) -> u64 {
     fold(bytes)
 }
 
-/// Bytes that are read in one turn of the loop.
+/// Number of bytes that are read in one turn of the loop.
 const TURN: usize = 256;
 
-/// Returns the exclusive or of all words. There are many partial sums, so that no load waits for another. It is
-/// compiled for each instruction set.
+/// Returns the exclusive or of all words. It uses many partial results, so that no load waits for another one. The
+/// function is compiled for each instruction set.
 #[inline(always)]
 fn fold(bytes: &[u8]) -> u64 {
     let mut sums = [0_u64; TURN / 8];
@@ -232,7 +232,7 @@ mod tests {
         let Some(here) = node_here() else { return };
         let mut array = Array::new(64 * 4096).unwrap();
         match array.prefer(here) {
-            // A kernel without nodes, or a container that forbids to ask.
+            // A kernel without NUMA nodes, or a container in which this call is forbidden.
             Err(error) if cannot(&error) => return,
             done => done.unwrap(),
         }

@@ -1,4 +1,4 @@
-//! A chain of addresses in memory, in which each address is known only once the previous one was read.
+//! A chain of addresses in memory: each address is known only once the previous one was read.
 #![expect(
     unsafe_code,
     reason = "a check of bounds at each link would take longer than the nearest cache"
@@ -6,13 +6,13 @@
 
 use super::array::Array;
 
-/// Bytes between links: a cache line, which a processor reads from memory at once.
+/// Bytes from one link to the next: a cache line, which a processor reads from memory as a whole.
 pub const LINE: usize = 64;
 
-/// Number of lines that are written between calls of `goes_on`: 64 MiB.
+/// Number of lines that are written between two calls of `goes_on`: 64 MiB of memory.
 const STEP: usize = 1 << 20;
 
-/// Links in an array, one in each line, that lead through all lines in random order and back to the first.
+/// Links in an array, one in each line. They lead through all lines in random order and back to the first one.
 #[derive(Debug)]
 pub struct Chain {
     links: Array,
@@ -20,12 +20,12 @@ pub struct Chain {
     at: *const usize,
 }
 
-// SAFETY: the array that `at` points into is this value's own.
+// SAFETY: the array that `at` points into belongs to this value.
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Makes a chain through a whole array; `None` if the array has no room for a link, or when `goes_on` returns
-    /// false. Different seeds give different chains.
+    /// Makes a chain through a whole array. Returns `None` if the array has no room for a link, or once `goes_on`
+    /// returns false. Different seeds give different chains.
     pub fn new(mut links: Array, seed: u64, goes_on: &dyn Fn() -> bool) -> Option<Self> {
         let count = links.len() / LINE;
         if count == 0 {
@@ -63,7 +63,7 @@ impl Chain {
         Some(Self { at: first.cast(), links })
     }
 
-    /// Follows `links` links.
+    /// Reads `links` addresses of the chain, one after the other.
     pub fn follow(&mut self, links: usize) {
         let mut at = self.at;
         for _ in 0..links {
@@ -137,20 +137,20 @@ mod tests {
 
     #[test]
     fn a_chain_is_given_up_at_every_question() {
-        // One at the start and one in each loop after a step.
-        let asked = Cell::new(0);
+        // `goes_on` is called once at the start, and once in each of the three loops after `STEP` lines.
+        let requested = Cell::new(0);
         let until = |most| {
-            asked.set(0);
-            let goes_on = || asked.replace(asked.get() + 1) < most;
+            requested.set(0);
+            let goes_on = || requested.replace(requested.get() + 1) < most;
             let links = Array::new((STEP + 2) * LINE).unwrap();
             Chain::new(links, 7, &goes_on).is_some()
         };
         assert!(until(usize::MAX));
-        let all = asked.get();
+        let all = requested.get();
         assert_eq!(all, 5);
         for most in 0..all {
             assert!(!until(most), "{most}");
-            assert_eq!(asked.get(), most + 1);
+            assert_eq!(requested.get(), most + 1);
         }
     }
 

@@ -10,7 +10,7 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the wall-clock time in nanoseconds, with which kernels stamp packets. The clock may be set at any time.
+/// Returns the wall-clock time in nanoseconds, by which kernels timestamp packets. This clock may be set at any time.
 pub fn wall() -> u64 {
     let time = clock_gettime(ClockId::Realtime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

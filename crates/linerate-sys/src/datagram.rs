@@ -1,4 +1,4 @@
-//! Datagram sockets: sending and receiving in batches, and the options that save work in the stack.
+//! Datagram sockets: functions that send and receive in batches, and socket options that save work in the kernel.
 //!
 //! Calls return the kernel's result; nothing is retried here.
 
@@ -20,39 +20,39 @@ use rustix::net::{
 
 use crate::socket::set;
 
-/// `UDP_SEGMENT` (4.18+), linux/udp.h.
+/// Value of the constant `UDP_SEGMENT` (Linux 4.18 or later), from linux/udp.h.
 const UDP_SEGMENT: c_int = 103;
-/// `UDP_GRO` (5.0+), linux/udp.h.
+/// Value of the constant `UDP_GRO` (Linux 5.0 or later), from linux/udp.h.
 const UDP_GRO: c_int = 104;
-/// `IP_RECVERR`, ip(7).
+/// Value of the constant `IP_RECVERR`, from ip(7).
 const IP_RECVERR: c_int = 11;
-/// `IPV6_RECVERR`, ipv6(7).
+/// Value of the constant `IPV6_RECVERR`, from ipv6(7).
 const IPV6_RECVERR: c_int = 25;
 
-/// Most messages of one call in either direction.
+/// Largest number of messages that one call sends or receives.
 pub const BATCH: usize = 64;
-/// Most datagrams into which the kernel segments one message, on every kernel that supports segmentation.
+/// Largest number of datagrams into which every kernel with segmentation can segment one message.
 //= include/linux/udp.h, UDP_MAX_SEGMENTS: 64, and 128 since 6.9
 pub const SEGMENTS: usize = 64;
-/// Buffer size for each received message, in bytes: no message is longer, joined or not.
+/// Size of the buffer for each received message, in bytes. No message is longer, even if datagrams were coalesced.
 const ROOM: usize = 65_536;
-/// Distance between buffers in bytes. It is not a power of two, because all headers would then share a few cache
-/// lines.
+/// Distance between the starts of two buffers, in bytes. With
+/// a power of two, all headers would share a few cache lines.
 const STRIDE: usize = ROOM + 4096 + 192;
 
-/// Lets the kernel segment each message that is sent into datagrams of `bytes` bytes, as late as possible; zero
-/// disables this.
+/// Makes the kernel segment each message that is sent into datagrams
+/// of `bytes` bytes, as late as possible; zero disables this.
 pub fn set_segment(fd: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_SEGMENT, c_int::from(bytes))
 }
 
-/// Lets the kernel join several datagrams of one sender into one received message.
+/// Permits the kernel to coalesce several datagrams of one sender into one received message.
 pub fn set_joined(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
 }
 
-/// Lets a send fail with ENOBUFS if the queue of this host's port is full: otherwise the kernel drops the datagram
-/// and reports success.
+/// Makes a send fail with ENOBUFS if the queue of this host's port is
+/// full. Without this, the kernel drops the datagram and reports success.
 pub fn set_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
     if v6(fd)? {
         set(fd, libc::IPPROTO_IPV6, IPV6_RECVERR, 1)
@@ -66,16 +66,16 @@ pub fn set_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Receives a datagram, truncated to the length of `into`, and its control messages into `control`; returns both
-/// lengths. Without `wait` it returns only a datagram that has already arrived.
-pub fn receive_told(
+/// Receives a datagram into `into`, truncated if it is longer, and its control messages into `control`. Returns both
+/// lengths. Without `wait`, it returns only a datagram that has already arrived.
+pub fn receive_reported(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
     control: &mut [u8],
     wait: bool,
 ) -> io::Result<(usize, usize)> {
     let mut slice = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: all zeroes are a message head without name, buffers and control messages.
+    // SAFETY: all zeroes are a valid message header, without a name, buffers or control messages.
     let mut head: libc::msghdr = unsafe { mem::zeroed() };
     head.msg_iov = &raw mut slice;
     head.msg_iovlen = 1;
@@ -87,8 +87,8 @@ pub fn receive_told(
     // sets the length of control data to what it wrote, and keeps no reference (recvmsg(2)).
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, flags) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
-    let told = (head.msg_controllen as usize).min(control.len());
-    Ok((got.min(into.len()), told))
+    let reported = (head.msg_controllen as usize).min(control.len());
+    Ok((got.min(into.len()), reported))
 }
 
 /// Discards the ICMP errors queued at a socket that receives them ([`set_errors`]), because they occupy the receive
@@ -98,7 +98,8 @@ pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
     (0..BATCH).take_while(|_| recv(fd, &mut [0; 8], flags).is_ok()).count()
 }
 
-/// Sets whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
+/// Sets whether datagrams may be sent in fragments. If not, the
+/// kernel refuses a datagram that is too large for the path.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
         let how = if may { Ipv6PathMtuDiscovery::WANT } else { Ipv6PathMtuDiscovery::DO };
@@ -108,10 +109,10 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     Ok(sockopt::set_ip_mtu_discover(fd, how)?)
 }
 
-/// Returns the payload of the largest datagram that a connected socket can send in one packet, as far as its route is
-/// known.
+/// Returns the payload of the largest datagram that a connected socket can
+/// send in one packet, in bytes, as far as the MTU of its route is known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
-    // These are the sizes of the headers of IP and UDP, without options.
+    // Sizes of the IP and the UDP header, without options.
     let (mtu, headers) =
         if v6(fd)? { (sockopt::ipv6_mtu(fd)?, 40 + 8) } else { (sockopt::ip_mtu(fd)?, 20 + 8) };
     Ok(mtu.saturating_sub(headers))
@@ -142,7 +143,7 @@ pub fn send_batch<'a>(
     Ok(sendmmsg(fd, &mut headers[..count], SendFlags::NOSIGNAL)?)
 }
 
-/// Buffers for a batch of received messages. They are allocated by the thread that uses them.
+/// Buffers for a batch of received messages. The thread that uses the buffers allocates them.
 #[derive(Debug)]
 pub struct Inbox {
     rooms: Vec<u8>,
@@ -151,18 +152,18 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Returns the size of an inbox for `messages` messages, at most [`BATCH`], in bytes.
+    /// Returns the size of the buffers for `messages` messages, at most [`BATCH`], in bytes.
     pub fn room(messages: usize) -> usize {
         messages.clamp(1, BATCH) * STRIDE
     }
 
-    /// Makes buffers for `messages` messages, at most [`BATCH`]. Memory is allocated when it is first used.
+    /// Makes buffers for `messages` messages, at most [`BATCH`]. Each page is allocated when it is first used.
     pub fn new(messages: usize) -> Self {
         Self { rooms: vec![0; Self::room(messages)], lengths: [0; BATCH], count: 0 }
     }
 
-    /// Receives available messages. It waits only for the first one, for at most the socket's `SO_RCVTIMEO`. Returns
-    /// their number.
+    /// Receives the available messages, and returns their number. The call waits only for the first message, and at
+    /// most for the socket's `SO_RCVTIMEO`.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: all bits zero are a valid iovec and a valid mmsghdr: null pointers and lengths of
@@ -226,7 +227,7 @@ mod tests {
         (near, far)
     }
 
-    /// All that comes before the socket is silent.
+    /// Receives messages until the socket has none for its timeout; returns all of them.
     fn drain(far: &UdpSocket, inbox: &mut Inbox) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while inbox.receive(far.as_fd()).is_ok() {
@@ -272,14 +273,14 @@ mod tests {
         let (near, far) = pair("127.0.0.1");
         let (mut room, mut control) = ([0; 64], [0; 64]);
         near.send(b"one").unwrap();
-        let got = receive_told(far.as_fd(), &mut room, &mut control, true).unwrap();
+        let got = receive_reported(far.as_fd(), &mut room, &mut control, true).unwrap();
         assert_eq!((got, &room[..3]), ((3, 0), &b"one"[..]));
         set_stamps(far.as_fd()).unwrap();
         near.send(&[7; 100]).unwrap();
-        let (got, told) = receive_told(far.as_fd(), &mut room, &mut control, true).unwrap();
+        let (got, reported) = receive_reported(far.as_fd(), &mut room, &mut control, true).unwrap();
         assert_eq!(got, room.len(), "the rest is gone");
-        assert!(told >= 32, "{told}");
-        let none = receive_told(far.as_fd(), &mut room, &mut control, false).unwrap_err();
+        assert!(reported >= 32, "{reported}");
+        let none = receive_reported(far.as_fd(), &mut room, &mut control, false).unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::WouldBlock);
     }
 
@@ -290,8 +291,8 @@ mod tests {
         assert_eq!(drain_errors(near.as_fd()), 0);
         drop(far);
         near.send(&[1]).unwrap();
-        let told = near.send(&[2]).unwrap_err();
-        assert_eq!(told.kind(), io::ErrorKind::ConnectionRefused);
+        let reported = near.send(&[2]).unwrap_err();
+        assert_eq!(reported.kind(), io::ErrorKind::ConnectionRefused);
         assert_eq!(drain_errors(near.as_fd()), 1);
         assert_eq!(drain_errors(near.as_fd()), 0);
     }
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn what_fits_goes_in_one_packet_and_more_is_refused_unless_allowed() {
         let mut hosts = vec!["127.0.0.1"];
-        // A kernel without IPv6 has nothing to test there.
+        // If the kernel has no IPv6, only IPv4 is tested.
         hosts.extend(UdpSocket::bind(("::1", 0)).is_ok().then_some("::1"));
         for host in hosts {
             let (near, _far) = pair(host);
@@ -317,7 +318,7 @@ mod tests {
             set_fragments(near.as_fd(), false).unwrap();
             let bytes = vec![1; fits + 1];
             let one = |bytes| send_batch(near.as_fd(), [bytes].into_iter());
-            // Loopback's packets may be longer than any datagram.
+            // On loopback, a packet may be longer than any datagram.
             if fits < 65_507 {
                 let refused = one(&bytes).unwrap_err();
                 assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));

@@ -1,42 +1,42 @@
-//! The `ethtool` ioctl: the driver of a port and its counters, which netlink lacks, and the few switches of a port
-//! that a trial may change. Replies are returned raw, as linux/ethtool.h describes them.
+//! The `ethtool` ioctl: reads a port's driver and counters, which netlink does not report, and switches the few
+//! settings of a port that a trial may change. Replies are returned raw, as linux/ethtool.h describes them.
 
 #![expect(unsafe_code, reason = "an ioctl that rustix does not have")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// `SIOCETHTOOL`, linux/sockios.h.
+/// Value of the constant `SIOCETHTOOL`, from linux/sockios.h.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const GET_DRIVER: u32 = 0x03;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATS: u32 = 0x1d;
-/// `ETH_SS_STATS`: the names of the driver's counters.
+/// `ETH_SS_STATS`: requests the names of the driver's counters.
 const STATS: u32 = 1;
-/// Size of `struct ethtool_drvinfo`, and the offset of its number of counters.
+/// Size of `struct ethtool_drvinfo` in bytes, and the offset of the number of counters in it.
 const DRIVER_BYTES: usize = 196;
 const DRIVER_STATS: usize = 180;
 /// Size of a counter's name in bytes (`ETH_GSTRING_LEN`).
 const NAME_BYTES: usize = 32;
-/// Maximum plausible number of counters, more than any driver has; a higher number is rejected.
+/// Largest plausible number of counters, more than any driver has. A higher number is rejected.
 const MOST: usize = 1 << 14;
 /// Additional room for counters: the kernel writes as many as the driver has *now*, whatever number was requested,
 /// and there may be more than a moment ago.
 const SPARE: usize = MOST;
 
-/// Work on groups of segments that a port does, or the kernel in its place.
+/// Work on groups of segments: a port does it, or the kernel in place of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
-    /// The port divides groups that are sent.
+    /// TCP segmentation offload: the port divides the groups that are sent.
     Tso,
-    /// The kernel divides groups, as late as possible.
+    /// Generic segmentation offload: the kernel divides a large packet into segments just before it passes them to the driver.
     Gso,
-    /// The kernel makes groups of received segments.
+    /// Generic receive offload: the kernel joins received segments to groups.
     Gro,
 }
 
 impl Offload {
-    /// All offloads that can be switched here.
+    /// All offloads that this module can switch.
     pub const ALL: [Self; 3] = [Self::Tso, Self::Gso, Self::Gro];
 
     /// Returns the commands that read and switch the offload: `ETHTOOL_GTSO`, `ETHTOOL_STSO` and so on.
@@ -49,7 +49,7 @@ impl Offload {
     }
 }
 
-/// Returns whether an offload of a port is on.
+/// Returns whether an offload of a port is enabled.
 pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<bool> {
     // The request is struct ethtool_value: the command, and the value.
     let mut reply = request(&[which.commands().0], 8);
@@ -57,21 +57,21 @@ pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<boo
     Ok(word(&reply, 4) != 0)
 }
 
-/// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace. The driver may refuse without an
-/// error, so the offload must be read again.
+/// Switches an offload of a port. This needs `CAP_NET_ADMIN` in the port's network namespace. The driver may refuse
+/// without an error, so the caller must read the offload again.
 pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> io::Result<()> {
     ask(fd, port, &mut request(&[which.commands().1, u32::from(on)], 8))
 }
 
-/// Returns `struct ethtool_drvinfo` of a port.
+/// Returns the bytes of `struct ethtool_drvinfo` for a port.
 pub fn driver(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let mut reply = request(&[GET_DRIVER], DRIVER_BYTES);
     ask(fd, port, &mut reply)?;
     Ok(reply)
 }
 
-/// Returns `struct ethtool_gstrings` with the names of the driver's counters, and `struct ethtool_stats` with their
-/// values, one after the other.
+/// Returns the bytes of `struct ethtool_gstrings` with the names of the driver's counters, followed by those of
+/// `struct ethtool_stats` with their values.
 pub fn counters(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     let count = word(&driver(fd, port)?, DRIVER_STATS);
     if count > MOST {
@@ -88,8 +88,8 @@ pub fn counters(fd: BorrowedFd<'_>, port: &str) -> io::Result<Vec<u8>> {
     Ok(reply)
 }
 
-/// Makes a request of `size` bytes that starts with `words`. The other bytes come as zeros from the allocator: most
-/// of a large buffer stays unused, and its pages are never touched.
+/// Makes a request of `size` bytes that starts with `words`. The other bytes are zero. The allocator gets them from the
+/// kernel as zero pages, so that unused pages of a large buffer are never accessed.
 fn request(words: &[u32], size: usize) -> Vec<u8> {
     let mut buffer = vec![0; size];
     for (bytes, word) in buffer.chunks_exact_mut(4).zip(words) {
@@ -107,7 +107,7 @@ fn word(bytes: &[u8], offset: usize) -> usize {
 fn ask(fd: BorrowedFd<'_>, port: &str, buffer: &mut [u8]) -> io::Result<()> {
     // SAFETY: all zeros are a valid `ifreq`: an empty name and a null pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero, because it ends the name.
+    // The last byte of the name stays zero, because it ends the name.
     let room = request.ifr_name.len() - 1;
     if port.len() > room {
         return Err(io::ErrorKind::InvalidInput.into());

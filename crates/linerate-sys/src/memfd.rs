@@ -1,4 +1,4 @@
-//! Memory that two processes share: a file without a name that can neither shrink nor grow.
+//! Memory that two processes share: a file without a name, whose size cannot change.
 #![expect(unsafe_code, reason = "a mapping that another process writes to at the same time")]
 
 use std::io;
@@ -17,10 +17,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-/// With these seals no process can remove pages under a mapping; otherwise an access could end with SIGBUS.
+/// With these seals, no process can remove pages of the file; otherwise an access to the mapping could end with SIGBUS.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// The mapping. [`SharedMemory`], which divides it, decides how each part may be accessed.
+/// The mapping of the whole file. [`SharedMemory`] divides it, and decides how each part may be accessed.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -29,11 +29,11 @@ struct Mapping {
 
 // SAFETY: a mapping belongs to no thread. Its parts do not overlap, and each follows the rules of its own type.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Returns the address at an offset.
+    /// Returns the address at an offset in the mapping.
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset <= self.len);
@@ -44,7 +44,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no part or borrow outlives it.
+        // SAFETY: the mapping belongs to this value and has this size, and no part or borrow outlives it.
         unsafe {
             libc::munmap(self.start.as_ptr().cast(), self.len);
         }
@@ -61,15 +61,15 @@ impl Drop for Mapping {
 pub struct SharedMemory {
     mapping: Arc<Mapping>,
     fd: OwnedFd,
-    /// Bytes already assigned to parts.
+    /// Number of bytes that are already assigned to parts.
     taken: usize,
 }
 
 impl SharedMemory {
-    /// Makes `len` bytes of zeroes. All of this memory is allocated here, so that a lack of memory is an error of
-    /// this call and not a signal later.
+    /// Makes shared memory of `len` zero bytes. All pages are allocated here, so that a lack of memory is an error of
+    /// this call, not a signal later.
     pub fn create(len: usize) -> io::Result<Self> {
-        // The kernel would not only refuse a larger file, but also end the process with SIGXFSZ.
+        // The kernel would not only refuse a larger file, but also end the process with the signal SIGXFSZ.
         if getrlimit(Resource::Fsize).current.is_some_and(|most| len as u64 > most) {
             return Err(Errno::FBIG.into());
         }
@@ -79,7 +79,7 @@ impl SharedMemory {
         Self::map(fd, len)
     }
 
-    /// Maps memory that another process made; fails unless it has `len` bytes and is sealed.
+    /// Maps memory that another process made; fails unless it is sealed and has exactly `len` bytes.
     pub fn open(fd: OwnedFd, len: usize) -> io::Result<Self> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         if !fcntl_get_seals(&fd)?.contains(SEALS) {
@@ -113,12 +113,12 @@ impl SharedMemory {
         Ok(Self { mapping: Arc::new(Mapping { start, len }), fd, taken: 0 })
     }
 
-    /// Returns the file, to be passed to the other process.
+    /// Returns the file descriptor, which is passed to the other process.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Takes the next `len` bytes for a part.
+    /// Assigns the next `len` bytes to a new part.
     fn take(&mut self, len: usize) -> Range<usize> {
         let start = self.taken;
         let end = start.checked_add(len);
@@ -130,40 +130,40 @@ impl SharedMemory {
         start..end
     }
 
-    /// Takes the next `count` words of type `W`, which is an atomic.
+    /// Makes a part of the next `count` words of type `W`, which is an atomic.
     fn atomics<W>(&mut self, count: usize) -> Words<W> {
         assert!(self.mapping.at(self.taken).cast::<W>().is_aligned());
         let bytes = self.take(count.saturating_mul(size_of::<W>()));
         Words { mapping: Arc::clone(&self.mapping), start: bytes.start, count, word: PhantomData }
     }
 
-    /// Takes the next `count` words of 32 bits: those that an end can sleep on.
+    /// Makes a part of the next `count` words of 32 bits. An end can sleep on such words.
     ///
     /// # Panics
-    /// If fewer are left, or if the parts before do not end at a multiple of four.
+    /// If fewer words are left, or if the previous parts do not end at a multiple of four bytes.
     pub fn words(&mut self, count: usize) -> Words<AtomicU32> {
         self.atomics(count)
     }
 
-    /// Takes the next `count` numbers of 64 bits.
+    /// Makes a part of the next `count` numbers of 64 bits.
     ///
     /// # Panics
-    /// If fewer are left, or if the parts before do not end at a multiple of eight.
+    /// If fewer numbers are left, or if the previous parts do not end at a multiple of eight bytes.
     pub fn numbers(&mut self, count: usize) -> Words<AtomicU64> {
         self.atomics(count)
     }
 
-    /// Takes the next `len` bytes.
+    /// Makes a part of the next `len` bytes.
     ///
     /// # Panics
-    /// If fewer are left.
+    /// If fewer bytes are left.
     pub fn bytes(&mut self, len: usize) -> SharedBytes {
         let bytes = self.take(len);
         SharedBytes { mapping: Arc::clone(&self.mapping), start: bytes.start, len }
     }
 }
 
-/// Words of shared memory, all of one size: accesses of different sizes to one word would race even as atomics.
+/// Words of shared memory, all of the same size: accesses of different sizes to one word would race even as atomics.
 #[derive(Debug)]
 pub struct Words<W> {
     mapping: Arc<Mapping>,
@@ -191,13 +191,13 @@ impl<W> Words<W> {
     }
 }
 
-/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. The part cannot
-/// be cloned: writing needs its one owner, so that no thread of this process reads or writes at the same time.
+/// Bytes of shared memory. They can only be copied in and out, and no reference to them exists. This type cannot be
+/// cloned: writing needs its only owner, so that no other thread of this process accesses the bytes at the same time.
 ///
-/// The other process may do so, by error or on purpose. Rust has no rule for that: its model knows the threads
-/// of one program. A copy during such a write is a plain `memcpy`, which ends with a mix of old and new bytes.
-/// This mix is tolerated since the bytes are never interpreted: no length, index, pointer or type is taken from
-/// them.
+/// The other process may write them at the same time, by error or on purpose. Rust has no rule
+/// for this, because its model covers only the threads of one program. A copy during such a
+/// write is a plain `memcpy`, and results in a mix of old and new bytes. This mix is tolerated
+/// since the bytes are never interpreted: no length, index, pointer or type is taken from them.
 #[derive(Debug)]
 pub struct SharedBytes {
     mapping: Arc<Mapping>,
@@ -206,13 +206,13 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// Returns the number of bytes.
+    /// Returns the number of bytes of this part.
     #[inline]
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// Returns the address of `len` bytes at an offset.
+    /// Returns the address of `len` bytes at an offset in this part.
     #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len);
@@ -220,39 +220,40 @@ impl SharedBytes {
         self.mapping.at(self.start + offset)
     }
 
-    /// Copies bytes to an offset.
+    /// Copies bytes to an offset in this part.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside this part.
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
-        // SAFETY: the range is inside this part, which only this thread can use because of `&mut self`, and
-        // `bytes` is not part of it: no reference to shared bytes exists. For writes of another process see the
-        // type.
+        // SAFETY: the range is inside this part, which only this thread can use
+        // because of `&mut self`. `bytes` does not overlap it, since no reference to
+        // shared bytes exists. Writes of another process are described at the type.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) }
     }
 
-    /// Copies bytes from an offset.
+    /// Copies bytes from an offset in this part.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside this part.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
-        // SAFETY: the range is inside this part, to which no thread of this process writes while `self` is
-        // borrowed, and `into` is not part of it. For writes of another process see the type.
+        // SAFETY: the range is inside this part. No thread of this process writes to it while `self` is borrowed, and
+        // `into` does not overlap it. Writes of another process are described at the type.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 }
 
-/// Makes a new file in memory. It is in no mounted file system, so neither a full /dev/shm nor a missing one matters.
+/// Makes a new file in memory. The file is in no mounted file system, so a full or missing /dev/shm does not matter.
 fn file() -> io::Result<OwnedFd> {
     let memfd = |more| {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | more;
         memfd_create("linerate-shm", flags)
     };
-    // Kernels from 6.3 on may be configured to refuse files that could be executed; older ones do not know the flag.
+    // Kernels from 6.3 on may be configured to refuse files that
+    // could be executed. Older kernels do not know this flag.
     //= https://docs.kernel.org/userspace-api/mfd_noexec.html
     match memfd(MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => Ok(memfd(MemfdFlags::empty())?),
@@ -270,11 +271,11 @@ mod tests {
 
     const LEN: usize = 8192;
 
-    fn again(memory: &SharedMemory) -> OwnedFd {
+    fn duplicate(memory: &SharedMemory) -> OwnedFd {
         memory.fd().try_clone_to_owned().unwrap()
     }
 
-    /// Numbers, words, and bytes up to the end.
+    /// Divides memory into numbers, words, and bytes up to its end.
     fn divide(mut memory: SharedMemory) -> (Words<AtomicU64>, Words<AtomicU32>, SharedBytes) {
         (memory.numbers(16), memory.words(32), memory.bytes(LEN - 256))
     }
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn both_mappings_show_the_same_bytes_and_words() {
         let one = SharedMemory::create(LEN).unwrap();
-        let other = SharedMemory::open(again(&one), LEN).unwrap();
+        let other = SharedMemory::open(duplicate(&one), LEN).unwrap();
         let (numbers, words, mut bytes) = divide(one);
         let (their_numbers, their_words, their_bytes) = divide(other);
         bytes.write(LEN - 256 - 5, b"hello");
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn nobody_can_change_its_size() {
         let memory = SharedMemory::create(LEN).unwrap();
-        let other = again(&memory);
+        let other = duplicate(&memory);
         for size in [0, 4096, 2 * LEN as u64] {
             assert_eq!(ftruncate(&other, size), Err(Errno::PERM));
         }
@@ -334,7 +335,7 @@ mod tests {
     fn memory_of_another_size_or_without_seals_is_refused() {
         let memory = SharedMemory::create(LEN).unwrap();
         for size in [LEN - 1, LEN + 1, 0] {
-            let why = SharedMemory::open(again(&memory), size).unwrap_err();
+            let why = SharedMemory::open(duplicate(&memory), size).unwrap_err();
             assert!(why.to_string().contains("another size"), "{why}");
         }
         let bare = file().unwrap();

@@ -1,5 +1,5 @@
-//! Sockets to the kernel's netlink families. Whole messages are sent and received; other code encodes and
-//! decodes them.
+//! Sockets for the kernel's netlink families. They send and
+//! receive whole messages; other modules encode and decode these.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// The kernel fills at most 32 KiB of a dump at a time.
+/// Size of the receive buffer, in bytes. The kernel returns at most 32 KiB of a dump at a time.
 //= net/netlink/af_netlink.c, netlink_dump
 const BUFFER: usize = 64 << 10;
 
@@ -21,12 +21,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket in the calling thread's network namespace. `None` is protocol 0, which for this family is
-    /// `NETLINK_ROUTE`. A receive fails after `deadline`.
+    /// Opens a socket in the calling thread's network namespace. `None` means protocol 0, which for this address family
+    /// is `NETLINK_ROUTE`. A receive fails if nothing arrives within `deadline`.
     pub fn open(protocol: Option<Protocol>, deadline: Option<Duration>) -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let fd = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
-        // The socket is connected to the kernel (port 0), so messages of other processes do not arrive.
+        // The socket is connected to the kernel (port 0), so messages of other processes are not received.
         rustix::net::connect(&fd, &SocketAddrNetlink::new(0, 0))?;
         set_socket_timeout(&fd, Timeout::Recv, deadline)?;
         let buffer = vec![0; BUFFER];
@@ -39,7 +39,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Receives a part of a reply: one message or more.
+    /// Receives the next part of a reply: one or more messages.
     pub fn receive(&mut self) -> io::Result<&[u8]> {
         let buffer = &mut self.buffer;
         let receive = || rustix::net::recv(&self.fd, &mut buffer[..], RecvFlags::TRUNC);

@@ -1,7 +1,7 @@
-//! Whole Ethernet frames of a port: received through a ring shared with the kernel, and sent.
+//! Whole Ethernet frames of a port: they are received through a ring that is shared with the kernel, or sent.
 //!
-//! Frames carry the kernel's offload header (`PACKET_VNET_HDR`), so that a group of segments
-//! passes as one, with its checksum still to be filled in.
+//! Frames have the kernel's offload header (`PACKET_VNET_HDR`), so that a group of segments is received or sent as one
+//! frame, whose checksum is not filled in yet.
 #![expect(unsafe_code, reason = "packet sockets and their shared ring")]
 
 use std::cell::Cell;
@@ -18,14 +18,14 @@ pub const OFFLOAD_HEADER: usize = 10;
 
 /// Size of a block of the ring, in bytes; the kernel requires whole pages.
 const BLOCK: usize = 1 << 20;
-/// Frames in a block.
-const IN_BLOCK: usize = 15;
-/// Size of a slot for one frame, in bytes: a group of 64 KiB with headers, and the kernel's header.
-const SLOT: usize = BLOCK / IN_BLOCK / 16 * 16;
-/// Blocks of the ring.
+/// Number of frames in a block.
+const FRAMES_PER_BLOCK: usize = 15;
+/// Size of the slot for one frame, in bytes: room for a group of 64 KiB with headers, and for the kernel's header.
+const SLOT: usize = BLOCK / FRAMES_PER_BLOCK / 16 * 16;
+/// Number of blocks in the ring.
 const BLOCKS: usize = 32;
-/// Frames in the ring.
-const SLOTS: usize = IN_BLOCK * BLOCKS;
+/// Number of frames in the ring.
+const SLOTS: usize = FRAMES_PER_BLOCK * BLOCKS;
 
 /// A frame that was received.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Time of arrival since 1970, on the real-time clock.
     pub arrived: Duration,
-    /// Whether the end of the frame was cut off.
+    /// Whether the frame was truncated.
     pub cut: bool,
 }
 
@@ -43,21 +43,21 @@ pub struct Frame<'a> {
 pub struct PacketPort {
     socket: OwnedFd,
     ring: NonNull<u8>,
-    /// Position of the next frame; `None` while that frame is borrowed.
+    /// Index of the slot with the next frame; `None` while that frame is borrowed.
     next: Cell<Option<usize>>,
 }
 
 impl PacketPort {
-    /// Opens the port with this number in the thread's network namespace. Needs `CAP_NET_RAW` over that namespace.
-    /// Frames that leave through the port are not received.
+    /// Opens the port with this interface index in the thread's network namespace. This needs `CAP_NET_RAW` in that
+    /// namespace. Frames that are sent through the port are not received.
     pub fn open(index: u32) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: creates a descriptor; protocol 0 makes it receive nothing until it is bound.
+        // SAFETY: the call only creates a descriptor; with protocol 0, it receives nothing until it is bound.
         let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `raw` was just made and has no other owner.
+        // SAFETY: `raw` was just created and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(raw) };
         set(&socket, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
         set(&socket, libc::PACKET_VNET_HDR, &1_i32)?;
@@ -85,7 +85,7 @@ impl PacketPort {
             sll_halen: 0,
             sll_addr: [0; 8],
         };
-        // SAFETY: `address` is a whole `sockaddr_ll` that outlives the call, with its size.
+        // SAFETY: `address` is a whole `sockaddr_ll` that outlives the call, and its size is passed.
         let bound = unsafe {
             libc::bind(
                 self.socket.as_raw_fd(),
@@ -96,16 +96,16 @@ impl PacketPort {
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Passes every frame in the ring to `take`, oldest first, and frees its slot. A call from inside `take` finds
-    /// nothing: it would free the frame that `take` is reading.
+    /// Passes every frame in the ring to `take`, oldest first, and then frees its slot. A call from within `take`
+    /// returns at once without a frame, because it would free the frame that `take` is reading.
     pub fn receive(&self, mut take: impl FnMut(Frame<'_>)) {
-        // One call reads at most one round of the ring, so that a flood of frames does not keep the caller from its
-        // clock.
+        // One call reads at most as many frames as the ring has slots.
+        // So a flood of frames does not keep the caller from its timers.
         for _ in 0..SLOTS {
             let Some(next) = self.next.take() else {
                 return;
             };
-            let offset = next / IN_BLOCK * BLOCK + next % IN_BLOCK * SLOT;
+            let offset = next / FRAMES_PER_BLOCK * BLOCK + next % FRAMES_PER_BLOCK * SLOT;
             // SAFETY: `next` is below SLOTS, so the slot is inside the mapping, which lives as long as `self`;
             // slots are aligned to 16 bytes.
             let slot = unsafe { self.ring.add(offset) };
@@ -116,28 +116,26 @@ impl PacketPort {
                 self.next.set(Some(next));
                 return;
             }
-            // SAFETY: the status says that the slot belongs to this process until it is given back below. No
-            // other call gives it back while `next` is borrowed. The load above orders the kernel's writes
-            // before these reads.
+            // SAFETY: the status shows that the slot belongs to this process until the store below. No other call frees
+            // it while `next` is taken. The load above orders the kernel's writes before these reads.
             take(unsafe { frame(slot) });
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next.set(Some((next + 1) % SLOTS));
         }
     }
 
-    /// Sends an offload header and a frame, without waiting. Returns `EAGAIN` while too many earlier frames are
-    /// unsent.
+    /// Sends an offload header and a frame, without waiting. Returns
+    /// `EAGAIN` while too many earlier frames are not sent yet.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT)?;
         Ok(())
     }
 
-    /// Returns the number of frames that found no room in the ring since the last call.
+    /// Returns the number of frames that were dropped since the last call because the ring was full.
     pub fn take_lost(&self) -> io::Result<u64> {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as u32;
-        // SAFETY: `stats` is a whole structure of the size given in `length`, both outlive the
-        // call.
+        // SAFETY: `stats` is a whole structure of the size in `length`, and both outlive the call.
         let got = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -153,7 +151,7 @@ impl PacketPort {
         Ok(u64::from(stats.tp_drops))
     }
 
-    /// Clears the error that the port was down, so that polling waits again.
+    /// Clears the error that the port was down, so that polling waits for frames again.
     pub fn clear_error(&self) -> io::Result<()> {
         rustix::net::sockopt::socket_error(&self.socket)?.ok();
         Ok(())
@@ -172,8 +170,8 @@ impl AsFd for PacketPort {
 
 impl Drop for PacketPort {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, made with this size, and nothing borrows from
-        // it once the value is dropped.
+        // SAFETY: the mapping belongs to this value and has this size,
+        // and nothing borrows from it once the value is dropped.
         unsafe {
             libc::munmap(self.ring.as_ptr().cast(), BLOCK * BLOCKS);
         }
@@ -187,11 +185,11 @@ impl Drop for PacketPort {
 unsafe fn frame<'a>(slot: NonNull<u8>) -> Frame<'a> {
     // SAFETY: the caller's precondition; the kernel wrote a whole header at the slot's start.
     let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
-    // The range is limited to the slot, whatever the header says, so that no read leaves the mapping.
+    // Whatever the header contains, the range is limited to the slot, so that no read is outside the mapping.
     let start = usize::from(header.tp_mac).saturating_sub(OFFLOAD_HEADER).min(SLOT);
     let length = (header.tp_snaplen as usize + OFFLOAD_HEADER).min(SLOT - start);
     Frame {
-        // SAFETY: start and length were just bounded by the slot, which the kernel has filled.
+        // SAFETY: start and length were just limited to the slot, which the kernel has filled.
         bytes: unsafe { std::slice::from_raw_parts(slot.add(start).as_ptr(), length) },
         arrived: Duration::new(u64::from(header.tp_sec), header.tp_nsec.min(999_999_999)),
         cut: header.tp_len > header.tp_snaplen,
@@ -199,8 +197,8 @@ unsafe fn frame<'a>(slot: NonNull<u8>) -> Frame<'a> {
 }
 
 fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
-    // SAFETY: `value` is a whole T that outlives the call, with its size; the kernel checks that
-    // the size fits the option.
+    // SAFETY: `value` is a whole T that outlives the call, and its size
+    // is passed; the kernel checks that this size fits the option.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -214,7 +212,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
 }
 
 fn map(socket: &OwnedFd) -> io::Result<NonNull<u8>> {
-    // SAFETY: maps new memory of exactly the size of the ring that the socket has.
+    // SAFETY: the call maps new memory of exactly the size of the socket's ring.
     let ring = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

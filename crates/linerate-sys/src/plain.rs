@@ -1,8 +1,9 @@
-//! Stream sockets of an ordinary program: calls of the C library, so that a preloaded library can take their place.
+//! Stream sockets of an ordinary program. They use calls of the
+//! C library, so that a preloaded library can replace them.
 //!
-//! All other modules may call the kernel directly, which no library notices. Sockets are made without flags, and
-//! connections are accepted by `accept`: librspreload replaces neither `socket` with `SOCK_CLOEXEC` (it leaves the
-//! socket to the kernel) nor `accept4`.
+//! All other modules may call the kernel directly, which a preloaded library does not notice. Here sockets are made
+//! without flags, and connections are accepted by `accept`. The reason is librspreload: it leaves a `socket` with
+//! `SOCK_CLOEXEC` to the kernel, and does not replace `accept4`.
 //= rdma-core, librdmacm/preload.c; seen with librdmacm1 44.0-2
 
 #![expect(
@@ -21,17 +22,17 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
-/// A call that failed.
+/// Error of a call that failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// Name of the call.
+    /// Name of the call that failed.
     pub call: &'static str,
-    /// Its error.
+    /// Error that the call reported.
     pub source: io::Error,
 }
 
 impl Socket {
-    /// Makes a socket that listens at `address`, for one connection at a time.
+    /// Makes a socket that listens at `address`, with a queue for one connection.
     pub fn listen(address: &SocketAddr) -> Result<Self, Failed> {
         let socket = Self::new(address)?;
         let (raw, len) = encode(address);
@@ -43,7 +44,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Connects to `address`. This blocks as long as the system tries.
+    /// Connects to `address`. The call blocks as long as the system tries to connect.
     pub fn connect(address: &SocketAddr) -> Result<Self, Failed> {
         let socket = Self::new(address)?;
         let (raw, len) = encode(address);
@@ -64,9 +65,9 @@ impl Socket {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Accepts a connection. This blocks until there is one.
+    /// Accepts a connection. The call blocks until there is one.
     pub fn accept(&self) -> Result<Self, Failed> {
-        // SAFETY: both pointers may be null: then no address is written.
+        // SAFETY: both pointers may be null; then the kernel writes no address.
         let fd = done("accept", unsafe {
             libc::accept(self.0.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut())
         })?;
@@ -74,20 +75,20 @@ impl Socket {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Returns the port of this end.
+    /// Returns the TCP port of this end.
     pub fn port(&self) -> Result<u16, Failed> {
-        // SAFETY: all bytes zero is a valid address storage.
+        // SAFETY: all zero bytes are a valid socket address.
         let mut raw: libc::sockaddr_in6 = unsafe { mem::zeroed() };
         let mut len = size_of_val(&raw) as libc::socklen_t;
         // SAFETY: at most `len` bytes are written to `raw`, and any bytes are valid in it.
         let rc =
             unsafe { libc::getsockname(self.0.as_raw_fd(), (&raw mut raw).cast(), &raw mut len) };
         done("getsockname", rc)?;
-        // The port has the same place in addresses of both families.
+        // The port is at the same offset in addresses of both families.
         Ok(u16::from_be(raw.sin6_port))
     }
 
-    /// Sends small messages at once.
+    /// Sets `TCP_NODELAY`, so that small messages are sent at once.
     pub fn set_nodelay(&self) -> Result<(), Failed> {
         let on: c_int = 1;
         // SAFETY: the kernel reads one `c_int`.
@@ -103,7 +104,8 @@ impl Socket {
         done("setsockopt", rc).map(drop)
     }
 
-    /// Returns whether the kernel's TCP carries the connection: a library that replaced it knows no `TCP_INFO`.
+    /// Returns whether the kernel's TCP carries the connection. A
+    /// preloaded library that replaces TCP does not support `TCP_INFO`.
     pub fn is_tcp(&self) -> bool {
         let mut raw = [0_u8; 8];
         let mut len = raw.len() as libc::socklen_t;
@@ -120,22 +122,22 @@ impl Socket {
         rc == 0
     }
 
-    /// Waits until something can be received, at most for `most`; returns whether it can.
+    /// Waits up to `most` until bytes can be received; returns whether there are any.
     #[inline]
     pub fn readable(&self, most: Duration) -> Result<bool, Failed> {
         let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let millis = c_int::try_from(most.as_millis()).unwrap_or(c_int::MAX);
-        // SAFETY: `one` is one valid entry.
+        // SAFETY: `one` is one valid entry that outlives the call.
         match done("poll", unsafe { libc::poll(&raw mut one, 1, millis) }) {
             Err(failed) if failed.source.kind() == io::ErrorKind::Interrupted => Ok(false),
             ready => ready.map(|ready| ready > 0),
         }
     }
 
-    /// Sends some of the bytes; returns how many. This blocks while there is no room.
+    /// Sends some of the bytes; returns their number. The call blocks while the send buffer is full.
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> Result<usize, Failed> {
-        // SAFETY: `bytes.len()` bytes are read.
+        // SAFETY: the call reads `bytes.len()` bytes.
         let sent = unsafe {
             libc::send(
                 self.0.as_raw_fd(),
@@ -147,10 +149,11 @@ impl Socket {
         moved("send", sent)
     }
 
-    /// Receives bytes; returns how many, zero if the other end closed the connection. This blocks while there are none.
+    /// Receives bytes; returns their number, or zero if the other
+    /// end closed the connection. The call blocks until some arrive.
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> Result<usize, Failed> {
-        // SAFETY: at most `into.len()` bytes are written.
+        // SAFETY: the call writes at most `into.len()` bytes.
         let received = unsafe {
             libc::recv(self.0.as_raw_fd(), into.as_mut_ptr().cast::<c_void>(), into.len(), 0)
         };
@@ -158,7 +161,7 @@ impl Socket {
     }
 }
 
-/// Returns the result of a call that is negative only if it failed.
+/// Returns the result of a call; a negative result means that the call failed.
 fn done(call: &'static str, rc: c_int) -> Result<c_int, Failed> {
     if rc < 0 {
         let source = io::Error::last_os_error();
@@ -167,15 +170,16 @@ fn done(call: &'static str, rc: c_int) -> Result<c_int, Failed> {
     Ok(rc)
 }
 
-/// Returns the bytes that a call moved.
+/// Returns the number of bytes that a call sent or received; a negative result means that the call failed.
 #[inline]
 fn moved(call: &'static str, rc: isize) -> Result<usize, Failed> {
     usize::try_from(rc).map_err(|_| Failed { call, source: io::Error::last_os_error() })
 }
 
-/// Returns an address in the kernel's form, with its length. Both families begin with the same fields.
+/// Returns an address as the kernel's structure, and its length.
+/// The structures of both families begin with the same fields.
 fn encode(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: all bytes zero is a valid address storage.
+    // SAFETY: all zero bytes are a valid socket address.
     let mut raw: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let len = match address {
         SocketAddr::V4(v4) => put(&mut raw, v4_of(*v4)),
@@ -184,13 +188,13 @@ fn encode(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     (raw, len)
 }
 
-/// Writes an address of one family; returns its length.
+/// Writes the structure of one address family to `raw`; returns its length.
 fn put<T: Copy>(raw: &mut libc::sockaddr_storage, address: T) -> libc::socklen_t {
     const {
         assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>());
         assert!(align_of::<T>() <= align_of::<libc::sockaddr_storage>());
     }
-    // SAFETY: the storage is large enough and aligned for an address of any family, as just asserted.
+    // SAFETY: the storage is large enough and aligned for an address of any family, as was just asserted.
     unsafe { std::ptr::from_mut(raw).cast::<T>().write(address) };
     size_of::<T>() as libc::socklen_t
 }

@@ -1,4 +1,4 @@
-//! Counters that a process and its forks share.
+//! Counters that a process shares with its forked children.
 #![expect(unsafe_code, reason = "memory shared between processes")]
 
 use std::io;
@@ -6,10 +6,10 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Number of counters.
+/// Number of counters in the shared memory.
 const COUNTERS: usize = 64;
 
-/// A few counters, zero at first, that forks made from now on share with this process.
+/// Counters, zero at first, that this process shares with children that it forks from now on.
 #[derive(Debug)]
 pub struct SharedCounters {
     counters: NonNull<[AtomicU64; COUNTERS]>,
@@ -42,15 +42,15 @@ impl Deref for SharedCounters {
     type Target = [AtomicU64; COUNTERS];
 
     fn deref(&self) -> &Self::Target {
-        // SAFETY: the mapping is page-aligned, as large as the array and zeroed, which is a valid
-        // array of atomics; it lives as long as `self`, and other processes access it atomically.
+        // SAFETY: the mapping is page-aligned, as large as the array, and zeroed, which is a valid array of atomics. It
+        // lives as long as `self`, and other processes access it atomically.
         unsafe { self.counters.as_ref() }
     }
 }
 
 impl Drop for SharedCounters {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it.
+        // SAFETY: the mapping belongs to this value and has this size, and no borrow outlives it.
         unsafe {
             libc::munmap(self.counters.as_ptr().cast(), size_of::<[AtomicU64; COUNTERS]>());
         }

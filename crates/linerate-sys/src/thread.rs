@@ -1,4 +1,4 @@
-//! The calling thread: its id, its CPUs, its timers.
+//! Functions for the calling thread: its id, its CPUs and its timers.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -28,7 +28,7 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Makes timers of the calling thread fire on time: by default the kernel may add 50 us.
+/// Makes timers of the calling thread fire on time. By default, the kernel may delay them by 50 us.
 pub fn exact_timers() -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
 }

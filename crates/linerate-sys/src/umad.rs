@@ -1,5 +1,5 @@
-//! User MAD devices (`/dev/infiniband/umadN`): the ioctls that prepare an open device for requests. Datagrams are then
-//! written and read like those of any file.
+//! User MAD devices (`/dev/infiniband/umadN`): the ioctls that prepare an open device for requests. Afterwards,
+//! datagrams are written and read with the calls for any file.
 //= Linux, include/uapi/rdma/ib_user_mad.h
 
 #![expect(unsafe_code, reason = "ioctls that rustix does not have")]
@@ -9,47 +9,49 @@ use std::os::fd::BorrowedFd;
 
 use rustix::ioctl::{NoArg, Opcode, Updater, ioctl, opcode};
 
-/// `IB_IOCTL_MAGIC`, the group of the ioctls.
+/// `IB_IOCTL_MAGIC`: number of the group to which these ioctls belong.
 const GROUP: u8 = 0x1b;
-/// `IB_USER_MAD_REGISTER_AGENT`.
+/// The ioctl `IB_USER_MAD_REGISTER_AGENT`.
 const REGISTER: Opcode = opcode::read_write::<Registration>(GROUP, 1);
-/// `IB_USER_MAD_ENABLE_PKEY`.
+/// The ioctl `IB_USER_MAD_ENABLE_PKEY`.
 const ENABLE_PKEY: Opcode = opcode::none(GROUP, 3);
 
-/// `struct ib_user_mad_reg_req`.
+/// Layout of `struct ib_user_mad_reg_req` of Linux.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Registration {
-    /// Number of the agent, written by the kernel.
+    /// Number of the agent, which the kernel writes.
     id: u32,
-    /// Methods of unsolicited datagrams to receive: 128 bits.
+    /// Bit mask of the 128 methods whose unsolicited datagrams are received.
     methods: [u32; 4],
     queue_pair: u8,
-    /// Class of unsolicited datagrams to receive.
+    /// Management class whose unsolicited datagrams are received.
     class: u8,
     class_version: u8,
     oui: [u8; 3],
-    /// Version of the protocol by which the kernel joins datagrams to longer messages; zero for none.
+    /// Version of RMPP, the protocol by which the kernel joins datagrams to longer messages; zero for none.
     rmpp_version: u8,
 }
 
-/// Selects the header of 64 bytes, which has a partition key. Must be called before any agent is registered.
+/// Selects the header of 64 bytes, which contains a partition key. This must be called before any agent is registered.
 pub fn enable_partition_key(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the kernel neither reads nor writes memory of this process: the request only sets a flag of the open
-    // file. Another file's driver that has a request of this number takes no argument either (`_IO`).
+    // SAFETY: the kernel neither reads nor writes memory of this process: the request
+    // only sets a flag of the open file. If the file belongs to another driver with a
+    // request of the same number, that request takes no argument either (`_IO`).
     let request = unsafe { NoArg::<ENABLE_PKEY>::new() };
-    // SAFETY: as above.
+    // SAFETY: as for `new`.
     Ok(unsafe { ioctl(fd, request) }?)
 }
 
-/// Registers an agent: a sender of requests on queue pair 0 or 1, of any class, that receives their replies and nothing
-/// else. Returns its number, which each header names. The kernel removes it when the file is closed.
+/// Registers an agent. It sends requests of any class on queue pair 0 or 1, and
+/// receives only their replies. Returns the agent's number, which the header of
+/// each datagram contains. The kernel removes the agent when the file is closed.
 pub fn register(fd: BorrowedFd<'_>, queue_pair: u8) -> io::Result<u32> {
     let mut registration = Registration { queue_pair, ..Registration::default() };
-    // SAFETY: the number of the request says that the kernel reads and writes a structure of the size of
-    // `Registration`. It lives through the call, and any bytes that the kernel writes are valid in it.
+    // SAFETY: according to the number of the request, the kernel reads and writes a structure of the size of
+    // `Registration`. The structure lives during the call, and any bytes that the kernel writes are valid in it.
     let request = unsafe { Updater::<REGISTER, Registration>::new(&mut registration) };
-    // SAFETY: as above.
+    // SAFETY: as for `new`.
     unsafe { ioctl(fd, request) }?;
     Ok(registration.id)
 }
@@ -68,7 +70,7 @@ mod tests {
         assert_eq!(align_of::<Registration>(), 4);
         assert_eq!(offset_of!(Registration, queue_pair), 20);
         assert_eq!(offset_of!(Registration, rmpp_version), 26);
-        // The low half of the number is the same on every architecture.
+        // The low 16 bits of the number are the same on every architecture.
         assert_eq!(REGISTER & 0xffff, 0x1b01);
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         assert_eq!(REGISTER, 0xc01c_1b01);

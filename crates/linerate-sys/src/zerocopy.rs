@@ -1,7 +1,7 @@
-//! Sends without a copy: the kernel sends the pages of the sender itself (`MSG_ZEROCOPY`).
+//! Sends without a copy: the kernel sends the sender's own pages (`MSG_ZEROCOPY`).
 //!
-//! The kernel still sends after the call has returned. So these pages are used for nothing else, and pages that are
-//! unmapped while they are being sent stay with the kernel until then.
+//! The kernel may still send after the call has returned. So these pages are used only to send. If they are unmapped
+//! while they are being sent, the kernel keeps them until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 
 #![expect(unsafe_code, reason = "memory that the kernel reads later, and its error queue")]
@@ -14,23 +14,23 @@ use rustix::net::{SendFlags, send as rustix_send};
 
 use crate::socket;
 
-/// `SO_ZEROCOPY` (4.14+), asm-generic/socket.h.
+/// Value of the constant `SO_ZEROCOPY` (Linux 4.14 or later), from asm-generic/socket.h.
 const SO_ZEROCOPY: i32 = 60;
-/// `MSG_ZEROCOPY`, linux/socket.h.
+/// Value of the constant `MSG_ZEROCOPY`, from linux/socket.h.
 const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x0400_0000);
 
-/// Memory to send from, in pages that contain nothing else.
+/// Memory for payload that is sent. Its pages contain nothing else.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: it owns its mapping, as a `Box<[u8]>` owns its bytes.
+// SAFETY: this value owns its mapping, as a `Box<[u8]>` owns its bytes.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Maps `len` zeroed bytes, at least one.
+    /// Maps `len` zero bytes; `len` must be at least one.
     pub fn new(len: usize) -> io::Result<Self> {
         // SAFETY: maps new anonymous memory; nothing exists at its address.
         let memory = unsafe {
@@ -51,49 +51,50 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// Returns the address of the first byte, for registering the memory with the kernel.
+    /// Returns the address of the first byte, with which the memory is registered with the kernel.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes in the memory.
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// Returns the bytes, to be filled. Earlier sends that are still in flight then send the new contents.
+    /// Returns the bytes so that the caller can fill them. Earlier
+    /// sends that are still in flight then send the new contents.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and
-        // the kernel only ever reads them: what it may write (`crate::uring`) is never borrowed here.
+        // SAFETY: `len` zeroed bytes are mapped at `start`, no other borrow of them exists, and the kernel only reads
+        // them. Memory to which the kernel may write (`crate::uring`) is never borrowed here.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: as in `bytes_mut`, behind a shared borrow.
+        // SAFETY: as in `bytes_mut`, but with a shared borrow.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it; the kernel pins
-        // the pages that it still sends.
+        // SAFETY: the mapping belongs to this value and has this size, and no
+        // borrow outlives it. The kernel keeps the pages that it still sends.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Allows sends without a copy on a socket (`SO_ZEROCOPY`); if it is refused, [`send`] copies.
+/// Permits sends without a copy on a socket (`SO_ZEROCOPY`). If this is refused, [`send`] copies.
 pub fn allow(fd: BorrowedFd<'_>) -> io::Result<()> {
     socket::set(fd, libc::SOL_SOCKET, SO_ZEROCOPY, 1)
 }
 
-/// Sends at most `most` bytes of `memory`. Fails with `ENOBUFS` if the kernel may not hold more pages.
+/// Sends at most `most` bytes of `memory` without a copy. Fails with `ENOBUFS` if the kernel may not hold more pages.
 pub fn send(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
     let bytes = &memory.bytes()[..most.min(memory.len)];
     Ok(rustix_send(fd, bytes, SendFlags::NOSIGNAL | MSG_ZEROCOPY)?)
 }
 
-/// Sends at most `most` bytes of `memory` with a copy.
+/// Sends at most `most` bytes of `memory` with an ordinary send, which copies them.
 pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Result<usize> {
     socket::send(fd, &memory.bytes()[..most.min(memory.len)], false)
 }
@@ -101,7 +102,7 @@ pub fn send_copied(fd: BorrowedFd<'_>, memory: &Memory, most: usize) -> io::Resu
 /// Reads a message of the socket's error queue; returns the length of its control messages. Fails with
 /// [`io::ErrorKind::WouldBlock`] if the queue is empty.
 pub fn notice(fd: BorrowedFd<'_>, control: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: all zeroes are a message head without name, buffers and control messages.
+    // SAFETY: all zeroes are a valid message header, without a name, buffers or control messages.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
     head.msg_control = control.as_mut_ptr().cast();
     head.msg_controllen = control.len() as _;
@@ -142,7 +143,7 @@ mod tests {
         drop(Memory::new(5000).map(|mut other| other.bytes_mut().fill(9)));
         let mut got = vec![0; 5010];
         far.read_exact(&mut got).unwrap();
-        // On loopback the kernel copies on delivery, before or after the second filling.
+        // On loopback, the kernel copies when it delivers the bytes: before or after the memory is filled again.
         assert!(got.iter().all(|b| *b == 7 || *b == 8), "{got:?}");
         assert!(got[5000..].iter().all(|b| *b == 8));
         assert!(notice(fd, &mut control).unwrap() > 0);

@@ -1,4 +1,5 @@
-//! What a program gives back to the system, in a process of its own: other tests take and free memory meanwhile.
+//! Tests of memory that a program returns to the system. They run in their own process, because other tests allocate
+//! and free memory at the same time.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 use std::fs;
@@ -6,20 +7,20 @@ use std::thread;
 
 use linerate_sys::memory;
 
-/// A number of kB behind a name.
+/// Returns the number of kB in a line of /proc.
 fn kib(line: &str) -> u64 {
     let number = line.split_whitespace().nth(1).unwrap();
     number.parse().unwrap()
 }
 
-/// Resident memory that is not of files, in kB.
+/// Returns the resident memory of this process that belongs to no file, in kB.
 fn own() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
     kib(line.unwrap())
 }
 
-/// Resident code of this program, in kB.
+/// Returns the resident memory with code of this program, in kB.
 fn code() -> u64 {
     let program = std::env::current_exe().unwrap();
     let program = program.to_str().unwrap();
@@ -30,8 +31,8 @@ fn code() -> u64 {
     kib(lines.find(|line| line.starts_with("Rss:")).unwrap())
 }
 
-/// Fills a thread's share with small pieces, which the allocator does not map one by one, and frees all but the
-/// last one, which is on top of them.
+/// Allocates small pieces on a thread, which the allocator does not map
+/// one by one, and frees all but the last one, which is above the others.
 fn use_much() -> Vec<u8> {
     let user = thread::spawn(|| {
         let many: Vec<Vec<u8>> = (0..512).map(|_| vec![1; 100_000]).collect();
@@ -51,7 +52,7 @@ fn what_is_not_needed_is_given_back_and_code_runs_on() {
     if cfg!(target_env = "gnu") {
         assert!(after.0 + 30_000 < before.0, "{before:?}, {after:?}");
     }
-    // Running code is loaded again at once, with the pages around it.
+    // The code that runs is loaded again at once, with the pages around it, so some code is resident again.
     assert!(after.1 < before.1, "{before:?}, {after:?}");
     assert_eq!(kept, vec![1_u8; 100]);
 }

@@ -1,9 +1,9 @@
-//! Questions that a disturbed machine cannot answer.
+//! Measurements of tests that are repeated if the machine was disturbed.
 //!
-//! A test with real sockets measures a wrong figure on a machine whose CPUs were busy with other work. It then
-//! measures again, with fresh load. Each attempt without an answer is counted and printed by name; `test.sh`
-//! fails in CI if there are more than a few. The test itself must assert a wrong answer that no disturbance can
-//! explain: a panic is never forgiven.
+//! On a machine whose CPUs are busy with other work, a test with real sockets measures a wrong figure. It then measures
+//! again, with a new load. Each attempt that could not be decided is printed with the test's name, and `test.sh` counts
+//! these lines: in CI, it fails if there are more than a few. If no disturbance can explain a wrong figure, the test
+//! itself must assert this: a panic always fails the test.
 
 use std::any::type_name;
 use std::env;
@@ -12,20 +12,20 @@ use std::thread;
 use crate::disturbed::Disturbance;
 use crate::{Turn, Watch, say};
 
-/// How often a measurement is repeated.
+/// Largest number of attempts of a measurement.
 const ATTEMPTS: usize = 3;
-/// How many attempts may fail while the machine was quiet: chance has a part in what a load does,
-/// but not twice.
+/// Largest number of attempts that may fail although the machine was quiet.
+/// What a load does also depends on chance, but it should not fail twice.
 const QUIET: usize = 1;
 
-/// Asks until there is an answer, three times at most. `attempt` returns `Err` with what it saw
-/// where a disturbed machine can explain it, and panics where nothing can. The watch sees attempts
-/// alone, and not how long a test waits for its turn: the caller has it already.
+/// Runs `attempt` until it succeeds, at most three times. `attempt` returns `Err` with what it measured if a disturbed
+/// machine can explain this, and panics if nothing can. Disturbances are watched only during the attempts, not while a
+/// test waits for its turn: the caller already has the turn.
 ///
-/// `None` if the machine was disturbed each time. That is a failure in CI.
+/// Returns `None` if the machine was disturbed in each attempt. In CI, this is a failure.
 ///
 /// # Panics
-/// If two attempts failed while the machine was quiet; with `CI=true` also if none succeeded.
+/// If two attempts failed while the machine was quiet; with `CI=true`, also if no attempt succeeded.
 pub fn ask<T, F>(_turn: &Turn, mut attempt: F) -> Option<T>
 where
     F: FnMut() -> Result<T, String>,
@@ -51,12 +51,12 @@ where
     }
 }
 
-/// Why there is no answer.
+/// Why no attempt succeeded.
 #[derive(Debug, PartialEq)]
 enum Why {
-    /// Attempts failed though nothing disturbed them.
+    /// Too many attempts failed although the machine was quiet.
     Quiet,
-    /// Each attempt was disturbed.
+    /// All attempts failed, and nearly all of them were disturbed.
     Disturbed,
 }
 
@@ -80,20 +80,21 @@ fn answer<T>(
     Err(Why::Disturbed)
 }
 
-/// One line, which `test.sh` counts. What the machine did stands first: the reason may be long.
+/// Returns the line that `test.sh` counts. The disturbance precedes the reason, because the reason may be long.
 fn line(name: &str, why: &str, seen: &Disturbance) -> String {
     let why: Vec<&str> = why.split_whitespace().collect();
     format!("COULD NOT TELL: {name}: {seen}: {}", why.join(" "))
 }
 
-/// The name of the test: libtest gives it to the thread. Elsewhere the function that asks.
+/// Returns the name of the test, which libtest gives to its thread.
+/// Without libtest, returns the function that calls [`ask`].
 fn name<F>() -> String {
     let thread = thread::current();
     let test = thread.name().filter(|name| *name != "main");
     test.unwrap_or_else(|| name_of::<F>()).to_owned()
 }
 
-/// The path of the function that contains a closure.
+/// Returns the path of the function that contains the closure of type `F`.
 fn name_of<F>() -> &'static str {
     let name = type_name::<F>();
     name.split("::{{closure}}").next().unwrap_or(name)
@@ -110,9 +111,10 @@ mod tests {
         Disturbance { late: Duration::from_millis(late_ms), stolen: 0.0, others: 0.0 }
     }
 
-    /// Attempts with these outcomes: `None` succeeds, otherwise the machine was late by this much.
+    /// Runs attempts with these outcomes: `None` succeeds; otherwise the machine was late by this many milliseconds.
+    /// Returns the result and the number of reported failures.
     fn outcome(attempts: &[Option<u64>]) -> (Result<usize, Why>, usize) {
-        let (mut at, told) = (0, Cell::new(0));
+        let (mut at, reported) = (0, Cell::new(0));
         let result = answer(
             || {
                 at += 1;
@@ -121,9 +123,9 @@ mod tests {
                     Some(late) => Err(("no".to_owned(), seen(late))),
                 }
             },
-            |_, _| told.set(told.get() + 1),
+            |_, _| reported.set(reported.get() + 1),
         );
-        (result, told.get())
+        (result, reported.get())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Disturbances of the machine while a test measured, found independently of the tested program.
+//! Disturbances of the machine while a test measures. They are found independently of the tested program.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often the watch wakes up.
+/// Time between two wake-ups of the watch.
 const BEAT: Duration = Duration::from_millis(10);
-/// A wake-up this late means that the machine was suspended. The scheduler prefers a thread that slept: on a
-/// CPU that four others share it is late by a few time slices of 3 ms.
+/// A wake-up that is late by this time means that the machine was suspended. The scheduler prefers a thread that slept:
+/// on a CPU that is shared with four other threads, it is late by only a few time slices of 3 ms.
 const STOOD_STILL: Duration = Duration::from_millis(100);
-/// The share of all CPU time that a hypervisor or other programs must take to count.
+/// Share of all CPU time from which the time of a hypervisor, or of other programs, counts as a disturbance.
 const TAKEN: f64 = 0.10;
 
-/// What happened to the machine while a [`Watch`] looked.
+/// Disturbances of the machine during a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Disturbance {
-    /// How late the latest wake-up was.
+    /// Largest delay of a wake-up.
     pub late: Duration,
     /// Share of the CPU time that the hypervisor used, 0 to 1.
     pub stolen: f64,
@@ -30,7 +30,7 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Whether any of it can change the figures of a test.
+    /// Returns whether any of these values can change the figures of a test.
     pub fn counts(&self) -> bool {
         self.late >= STOOD_STILL || self.stolen >= TAKEN || self.others >= TAKEN
     }
@@ -51,20 +51,20 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// Looks at the machine from [`Watch::begin`] to [`Watch::end`].
+/// Watches the machine from [`Watch::begin`] to [`Watch::end`].
 #[derive(Debug)]
 pub struct Watch {
     stop: Arc<AtomicBool>,
-    /// Nanoseconds of the latest wake-up.
+    /// Largest delay of a wake-up so far, in nanoseconds.
     late: Arc<AtomicU64>,
-    /// Taken when the watch ends.
+    /// Thread of the watch; `None` once the watch has ended.
     beat: Option<JoinHandle<()>>,
     cpu: CpuTime,
     processes: Processes,
 }
 
 impl Watch {
-    /// Starts to look.
+    /// Starts to watch the machine.
     ///
     /// # Panics
     /// If no thread can be started.
@@ -78,7 +78,7 @@ impl Watch {
         Self { stop, late, beat: Some(beat), cpu: CpuTime::read(), processes: Processes::read() }
     }
 
-    /// Stops to look, and says what was seen.
+    /// Stops watching, and returns the disturbances.
     ///
     /// # Panics
     /// If the thread of the watch panicked.
@@ -97,7 +97,7 @@ impl Watch {
     }
 }
 
-/// A test that fails while it is watched leaves no thread behind.
+/// Ends the watch's thread, also if a test fails while it is watched.
 impl Drop for Watch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -112,12 +112,12 @@ fn watch(stop: &AtomicBool, late: &AtomicU64) {
     }
 }
 
-/// By how many nanoseconds a thread that slept for a beat slept too long.
+/// Returns by how many nanoseconds a thread that slept for a beat woke up too late.
 fn over(slept: Duration) -> u64 {
     slept.saturating_sub(BEAT).as_nanos() as u64
 }
 
-/// Ticks of all CPUs, from `/proc/stat`.
+/// CPU time of all CPUs in ticks, from `/proc/stat`.
 #[derive(Debug)]
 struct CpuTime {
     all: u64,
@@ -130,8 +130,8 @@ impl CpuTime {
         Self::parse(text.lines().next().unwrap_or_default())
     }
 
-    /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is also
-    /// user time.
+    /// Parses `cpu user nice system idle iowait irq softirq steal guest guest_nice`.
+    /// Guest time is already part of user time, so it is left out.
     fn parse(line: &str) -> Self {
         let ticks: Vec<u64> =
             line.split_whitespace().skip(1).take(8).map(|n| n.parse().unwrap_or(0)).collect();
@@ -139,29 +139,29 @@ impl CpuTime {
     }
 }
 
-/// A process: its id and when it started, so that a reused id is another one.
+/// A process by its id and start time. A later process with the same id is a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Process {
     id: u32,
     started: u64,
 }
 
-/// A line of `/proc/PID/stat`.
+/// The fields of a `/proc/PID/stat` file that are needed here.
 #[derive(Debug, Clone, Copy)]
 struct Stat {
     process: Process,
     parent: u32,
     session: u32,
-    /// Ticks that it used itself.
+    /// CPU time that the process used itself, in ticks.
     own: u64,
-    /// Ticks that children used which have ended, and their children.
+    /// CPU time of its ended children, and of their ended children, in ticks.
     children: u64,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let (id, rest) = text.split_once(' ')?;
-        // The name may hold anything, but ends with the last parenthesis.
+        // The name may contain any character, but it ends at the last parenthesis.
         let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Self {
@@ -178,16 +178,15 @@ impl Stat {
     }
 }
 
-/// Kernel threads are children of this process; they also work for a test's own load.
+/// Id of the process whose children are the kernel threads. They also work for a test's own load, so they do not count.
 const KERNEL: u32 = 2;
-/// Children of processes that have ended become children of this process, or of an ancestor that requested
-/// them.
+/// Id of the process that becomes the parent of orphans, unless an ancestor of theirs has requested to adopt them.
 const INIT: u32 = 1;
 
-/// The processes of a moment, without kernel threads.
+/// All processes at a moment, without kernel threads.
 #[derive(Debug)]
 struct Processes {
-    /// Those that do not belong to this process.
+    /// Processes that are neither this process nor its descendants.
     others: HashMap<Process, Stat>,
     /// Sessions of this process and of its descendants.
     sessions: HashSet<u32>,
@@ -213,7 +212,8 @@ impl Processes {
             if line.contains(&own) {
                 sessions.insert(stat.session);
             } else if !line.contains(&KERNEL) {
-                // An ancestor adopts the orphans of this process: when they end, their time counts as its own.
+                // If an ancestor adopts orphans of this process, their
+                // CPU time counts as that of its children when they end.
                 let adopts = ancestors.contains(&stat.process.id);
                 let children = if adopts { 0 } else { stat.children };
                 others.insert(stat.process, Stat { children, ..*stat });
@@ -222,12 +222,13 @@ impl Processes {
         Self { others, sessions }
     }
 
-    /// Ticks that other processes used since `before`, including processes that have begun or ended since.
+    /// Returns the ticks that other processes used since `before`,
+    /// including processes that have started or ended since then.
     ///
-    /// When a process ends, all its time passes to its parent, including time from before the watch began. This
-    /// is subtracted from the growth of the nearest ancestor that still exists. No tick is counted twice,
-    /// unless an ancestor ended before its child did: then at most the child's earlier time is. A new process
-    /// counts from its start, unless its session is one of ours: it may be an orphan.
+    /// When a process ends, all its CPU time is added to that of its parent, including time from before the watch
+    /// began. So the earlier time is subtracted from the growth of the nearest ancestor that still exists. No tick is
+    /// counted twice, unless an ancestor ended before its child did; then at most the earlier time of the child is. A
+    /// new process counts from its start, unless it is in a session of this test: then it may be an orphan of the test.
     fn taken_since(&self, before: &Self) -> u64 {
         let mut grown: HashMap<u32, u64> = HashMap::new();
         for (who, now) in &self.others {
@@ -252,7 +253,7 @@ impl Processes {
     }
 }
 
-/// A process and its ancestors. Bounded: ids may be reused while the table is read, and then form a circle.
+/// Returns a process and its ancestors, at most 64: ids may be reused while the table is read, and then form a circle.
 fn line_of(parents: &HashMap<u32, u32>, id: u32) -> impl Iterator<Item = u32> {
     iter::successors(Some(id), |id| parents.get(id).copied()).take(64)
 }
@@ -293,12 +294,12 @@ mod tests {
         assert!(Stat::parse("42 (a").is_none() && Stat::parse("").is_none());
     }
 
-    /// A process of a session of its own.
+    /// A process that has its own session.
     fn stat(id: u32, parent: u32, own: u64, children: u64) -> Stat {
         Stat { process: Process { id, started: 1 }, parent, session: id, own, children }
     }
 
-    /// The test is process 10, a child of 9, which is a child of 1.
+    /// Adds the test and its ancestors: the test is process 10, a child of 9, which is a child of 1.
     fn processes(others: &[Stat]) -> Processes {
         let own = [stat(1, 0, 5, 5), stat(9, 1, 5, 5), stat(10, 9, 5, 5)];
         Processes::of(&[&own, others].concat(), 10)
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn descendants_and_kernel_threads_are_not_other_processes() {
-        // The test starts 11, which starts 12; 20 belongs to nobody here.
+        // The test started 11, which started 12. Process 20 does not belong to the test.
         let all = [
             stat(2, 0, 5, 0),
             stat(3, 2, 5, 0),
@@ -319,7 +320,7 @@ mod tests {
         ids.sort_unstable();
         assert_eq!(ids, [1, 9, 20]);
         assert_eq!(found.sessions, HashSet::from([10, 11, 12]));
-        // A circle ends.
+        // If the parents form a circle, the search ends all the same.
         let circle = Processes::of(&[stat(30, 31, 5, 0), stat(31, 30, 5, 0)], 10);
         assert_eq!(circle.others.len(), 2);
     }
@@ -338,19 +339,19 @@ mod tests {
 
     #[test]
     fn what_an_ended_process_used_before_the_watch_does_not_count() {
-        // 21 had used 500, and 22, its child, 70. Both end, after 8 and 2 more.
+        // Before the watch, 21 had used 500 ticks, and its child 22 had used 70. Both end, after 8 and 2 more ticks.
         let before = [stat(20, 1, 100, 0), stat(21, 20, 500, 0), stat(22, 21, 70, 0)];
         assert_eq!(taken(&before, &[stat(20, 1, 100, 580)]), 10);
         let one = [stat(20, 1, 100, 0), stat(21, 20, 500, 72)];
         assert_eq!(taken(&before, &one), 2);
-        // Nobody waits for them: their time is lost, and nothing is below zero.
+        // If no parent waits for them, their time is lost. The result is zero, not negative.
         assert_eq!(taken(&before, &[stat(20, 1, 101, 0)]), 0);
     }
 
     #[test]
     fn a_new_process_counts_unless_it_may_be_an_orphan_of_ours() {
         assert_eq!(taken(&[], &[stat(20, 1, 7, 30)]), 37);
-        // 11, a child of the test, had a session, which its orphan 12 keeps.
+        // Process 11, a child of the test, had its own session, to which its orphan 12 still belongs.
         let orphan = Stat { session: 11, ..stat(12, 1, 50, 0) };
         assert_eq!(taken(&[stat(11, 10, 5, 0)], &[orphan]), 0);
         assert_eq!(taken(&[], &[stat(11, 10, 5, 0), orphan]), 0);

@@ -1,10 +1,10 @@
-//! Documents that the program writes and the repository keeps.
+//! Checks of documents that the program can write and the repository contains.
 
-/// Fails if the file `name` of the repository differs from the program's text `now`. Writes it first if
-/// `LINERATE_TEST_BLESS` is set.
+/// Fails if the file `name` of the repository differs from `now`, the text that the program writes. If
+/// `LINERATE_TEST_BLESS` is set, the text is first written to the file.
 ///
 /// # Panics
-/// If they differ.
+/// If the file and the text differ.
 pub fn check(name: &str, now: &str) {
     let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("LINERATE_TEST_BLESS").is_some() {
@@ -17,10 +17,10 @@ pub fn check(name: &str, now: &str) {
     );
 }
 
-/// Fails if the file `name` of the repository does not contain `part`.
+/// Fails if the text `part` is not in the file `name` of the repository.
 ///
 /// # Panics
-/// If it does not.
+/// If the file does not contain the text.
 pub fn has_part(name: &str, part: &str) {
     let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     let kept = std::fs::read_to_string(&path).expect(name);

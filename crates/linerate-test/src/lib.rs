@@ -1,14 +1,14 @@
 //! Helpers that the tests of all crates share.
 //!
-//! - [`skip()`]: a test that cannot run here says so, and fails where it is required.
-//! - [`ask()`]: a test on a disturbed machine measures again, and counts when it could not decide.
+//! - [`skip()`]: a test that cannot run here reports this, and fails if it is required.
+//! - [`ask()`]: a test on a disturbed machine measures again; attempts that could not be decided are counted.
 //! - [`turn()`]: only one test of a program loads the machine at a time.
-//! - [`free_ports()`]: ports for the servers of a test.
-//! - [`kept`]: documents that the program writes and the repository keeps.
-//! - [`unwrapped()`]: a page as one line of words.
+//! - [`free_ports()`]: TCP ports for the servers of a test.
+//! - [`kept`]: checks of documents that the program writes and the repository contains.
+//! - [`unwrapped()`]: a text with all its words on one line.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
-//! No other crate depends on this one outside of tests, and it depends on nothing.
+//! Other crates use this one only in tests, and it depends on no other crate.
 #![forbid(unsafe_code)]
 
 pub mod ask;
@@ -27,10 +27,10 @@ pub use skip::{has, skip};
 pub use turn::{Turn, turn};
 pub use unwrapped::unwrapped;
 
-/// Writes a line to stdout. The test runner captures what `println!` writes, and shows it only of
-/// tests that fail; `test.sh` must find and count these lines.
+/// Writes a line to stdout. The test runner captures what `println!` writes, and shows it only for tests that fail. But
+/// `test.sh` must find and count these lines.
 fn say(line: &str) {
     use std::io::Write;
-    // A closed pipe is no reason to fail.
+    // If the pipe is closed, the error is ignored: this is no reason to fail.
     let _ = writeln!(std::io::stdout(), "\n{line}");
 }

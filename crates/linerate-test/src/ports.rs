@@ -1,15 +1,15 @@
-//! Ports for the servers of tests.
+//! TCP ports for the servers of tests.
 
 use std::net::TcpListener;
 
-/// Unused ports of loopback, all different.
+/// Returns different unused TCP ports of loopback.
 ///
 /// # Panics
 ///
-/// If the kernel has no more.
+/// If the kernel has no unused port left.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-    // All ports stay in use until each of them is known, so they differ.
+    // All ports stay in use until all of them are known, so they are different.
     let listeners = [(); N].map(|()| free());
     listeners.map(|listener| listener.local_addr().expect("its address").port())
 }

@@ -1,34 +1,34 @@
-//! Test programs with a `main` of their own: they understand what `cargo test` passes to libtest, and
-//! end with the same line.
+//! Test programs with their own `main`. They accept the arguments that
+//! `cargo test` passes to libtest, and end with the same summary line as libtest.
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::exit;
 use std::time::Instant;
 
-/// What the command line asks for.
+/// Test cases that the command line requests.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct Requested {
     list: bool,
     filters: Vec<String>,
     skipped: Vec<String>,
 }
 
-impl Asked {
-    /// Reads libtest's arguments: names to run, `--skip NAME`, `--list`. Other flags change nothing here.
+impl Requested {
+    /// Parses libtest's arguments: names of cases to run, `--skip NAME`, `--list`. Other flags are ignored.
     fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
-        let mut asked = Self::default();
+        let mut requested = Self::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
-                "--list" => asked.list = true,
-                "--skip" => asked.skipped.extend(arguments.next()),
+                "--list" => requested.list = true,
+                "--skip" => requested.skipped.extend(arguments.next()),
                 "--test-threads" | "--color" | "--format" => drop(arguments.next()),
                 flag if flag.starts_with('-') => {}
-                _ => asked.filters.push(argument),
+                _ => requested.filters.push(argument),
             }
         }
-        asked
+        requested
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -38,18 +38,18 @@ impl Asked {
     }
 }
 
-/// The outcome of a case.
+/// The outcome of a test case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The case passed.
     Passed,
     /// The case failed.
     Failed,
-    /// It could not run here, which it said itself.
+    /// The case could not run here, and reported this itself.
     Skipped,
 }
 
-/// Passed if `case` does not panic.
+/// Runs `case`. It has passed if it does not panic.
 pub fn outcome_of(case: impl FnOnce()) -> Outcome {
     match catch_unwind(AssertUnwindSafe(case)) {
         Ok(()) => Outcome::Passed,
@@ -57,15 +57,15 @@ pub fn outcome_of(case: impl FnOnce()) -> Outcome {
     }
 }
 
-/// Runs the requested cases in order, prints the outcome of each, and ends the process. `run` is called with
-/// these cases, and with a function to call for each outcome.
+/// Runs the requested cases in order, prints the outcome of each, and ends the process. `run` gets these cases, and a
+/// function that it must call with the outcome of each case.
 pub fn main<C>(
     cases: &[(&str, C)],
     run: impl FnOnce(&[&(&str, C)], &mut dyn FnMut(&str, Outcome)),
 ) -> ! {
-    let asked = Asked::parse(env::args().skip(1));
-    let wanted: Vec<&(&str, C)> = cases.iter().filter(|(name, _)| asked.wants(name)).collect();
-    if asked.list {
+    let requested = Requested::parse(env::args().skip(1));
+    let wanted: Vec<&(&str, C)> = cases.iter().filter(|(name, _)| requested.wants(name)).collect();
+    if requested.list {
         for (name, _) in &wanted {
             println!("{name}: test");
         }
@@ -101,22 +101,22 @@ pub fn main<C>(
 mod tests {
     use super::*;
 
-    fn asked(words: &str) -> Asked {
-        Asked::parse(words.split_whitespace().map(str::to_owned))
+    fn requested(words: &str) -> Requested {
+        Requested::parse(words.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn names_choose_and_skips_leave_out() {
-        assert!(asked("").wants("long::siege"));
-        assert!(!asked("--skip long::").wants("long::siege"));
-        assert!(asked("--skip long::").wants("short"));
-        let two = asked("a b --skip c");
+        assert!(requested("").wants("long::siege"));
+        assert!(!requested("--skip long::").wants("long::siege"));
+        assert!(requested("--skip long::").wants("short"));
+        let two = requested("a b --skip c");
         assert!(two.wants("xa") && two.wants("b") && !two.wants("ac") && !two.wants("d"));
     }
 
     #[test]
     fn flags_of_libtest_are_passed_over() {
-        let flags = asked("--nocapture --test-threads 2 --color never -q name --list");
+        let flags = requested("--nocapture --test-threads 2 --color never -q name --list");
         assert_eq!(flags.filters, ["name"]);
         assert!(flags.list && flags.skipped.is_empty());
     }

@@ -1,13 +1,13 @@
-//! What a test does where it cannot run.
+//! What a test calls if it cannot run on this machine.
 
 use std::env;
 
 use crate::say;
 
-/// Says that the running test is skipped, and why. `lacking` is a word of `LINERATE_TEST_REQUIRE`.
+/// Reports that the running test is skipped, and why. `lacking` is a word that `LINERATE_TEST_REQUIRE` may contain.
 ///
 /// # Panics
-/// If `LINERATE_TEST_REQUIRE` names what is lacking.
+/// If `LINERATE_TEST_REQUIRE` contains the word `lacking`.
 pub fn skip(lacking: &str, why: &str) {
     let required = env::var("LINERATE_TEST_REQUIRE").unwrap_or_default();
     assert!(
@@ -17,11 +17,11 @@ pub fn skip(lacking: &str, why: &str) {
     say(&format!("SKIPPED: {why}"));
 }
 
-/// Whether `program` is installed; if not, says that the test is skipped. It also looks into the folders of
+/// Returns whether `program` is installed; if not, reports that the test is skipped. Also searches the folders of
 /// administrators' programs, which are not in every PATH.
 ///
 /// # Panics
-/// If `LINERATE_TEST_REQUIRE` names the program and it is not installed.
+/// If `LINERATE_TEST_REQUIRE` contains the program's name and it is not installed.
 pub fn has(program: &str) -> bool {
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");

@@ -1,4 +1,4 @@
-//! Whose turn it is to load the machine.
+//! Turns of tests: only the test that has the turn may load the machine.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,23 +6,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static TURN: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Whether this thread holds the turn.
+    /// Whether this thread has the turn.
     static HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The right to load the machine. A test program has one; it is given back when this is dropped.
+/// The right to load the machine. A test program has only one; it is returned when this value is dropped.
 #[derive(Debug)]
 pub struct Turn {
     _held: MutexGuard<'static, ()>,
 }
 
-/// Waits until no other test of this program loads the machine.
+/// Waits until no other test of this program loads the machine, and takes the turn.
 ///
 /// # Panics
-/// If this thread holds the turn already: it would wait for itself.
+/// If this thread already has the turn: it would wait for itself.
 pub fn turn() -> Turn {
     assert!(!HELD.get(), "this test has its turn already");
-    // A test that failed gives its turn back like any other.
+    // A test that panicked returns its turn as well, so a poisoned lock is no error.
     let held = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     HELD.set(true);
     Turn { _held: held }
@@ -49,7 +49,7 @@ mod tests {
         })
         .join()
         .expect_err("the second turn of one test");
-        // The test that failed has given it back.
+        // The test that panicked has returned its turn.
         drop(turn());
         drop(turn());
     }

@@ -1,4 +1,4 @@
-/// The words of a text on one line, with one space between them: a test cannot know where a page breaks its lines.
+/// Returns the words of a text on one line, separated by one space. A test cannot know where a page breaks its lines.
 ///
 /// ```
 /// assert_eq!(linerate_test::unwrapped("  the port\n   is down\n"), "the port is down");

@@ -1,5 +1,5 @@
-//! Rules of the workspace as a whole: which crate may use which, what may be linked, and where unsafe
-//! code may stand. They are read from `cargo metadata` and from the sources.
+//! Rules of the whole workspace: which crate may use which, what may be linked, and which crates may contain unsafe
+//! code. The tests read `cargo metadata` and the sources.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 #[path = "workspace/modules.rs"]
@@ -12,7 +12,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The pure crates: they do no I/O, and have no clock and no thread. Each may use those before it.
+/// The pure crates: they do no I/O, and have no clock and no
+/// thread. Each may use only the crates before it in this list.
 const PURE: [&str; 10] = [
     "linerate-units",
     "linerate-plan",
@@ -26,7 +27,7 @@ const PURE: [&str; 10] = [
     "linerate-show",
 ];
 
-/// Which crates of the workspace the others may use beside pure ones, outside of their tests.
+/// Crates of the workspace that the other ones may use in addition to pure crates, outside of their tests.
 const ARROWS: [(&str, &[&str]); 8] = [
     ("linerate-sys", &[]),
     ("linerate-host", &["linerate-sys"]),
@@ -38,7 +39,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("linerate-test", &[]),
 ];
 
-/// Crates that only tests and studies use.
+/// Crates that only tests and studies may use.
 const FOR_TESTS: [&str; 2] = ["linerate-sim", "linerate-test"];
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
@@ -64,7 +65,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Crates of the workspace that `package` uses outside of its tests.
+/// Returns the crates of the workspace that `package` uses outside of its tests.
 fn uses(package: &Value) -> BTreeSet<&str> {
     let all = package["dependencies"].as_array().unwrap().iter();
     let used = all.filter(|d| d["kind"] != "dev" && d["path"].is_string());
@@ -95,7 +96,7 @@ fn pure_crates_have_the_walls_of_pure_crates() {
     }
 }
 
-/// The licences that `deny.toml` allows.
+/// Returns the licences that `deny.toml` allows.
 fn allowed() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("deny.toml")).unwrap();
     let deny: toml::Table = toml::from_str(&text).unwrap();
@@ -103,14 +104,14 @@ fn allowed() -> BTreeSet<String> {
     allow.map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether an SPDX expression can be met with allowed licences alone.
+/// Returns whether an SPDX expression can be satisfied with allowed licences only.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> Result<bool, String> {
-    // Old crates write MIT/Apache-2.0 and mean OR.
+    // Old crates write MIT/Apache-2.0, which means OR.
     let parsed = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX);
     let parsed = parsed.map_err(|e| e.to_string())?;
-    // An exception such as LLVM's only allows more than its licence does.
-    Ok(parsed.evaluate(|asked| {
-        let id = asked.license.id();
+    // An exception, such as that of LLVM, only permits more than its licence does.
+    Ok(parsed.evaluate(|requested| {
+        let id = requested.license.id();
         id.is_some_and(|id| allowed.contains(id.name))
     }))
 }
@@ -180,8 +181,8 @@ fn an_installed_program_has_nothing_that_is_for_tests() {
     }
 }
 
-/// A compiler of C would be one more thing that a build needs. Default features of a dependency can bring
-/// one in for code that nothing calls.
+/// A C compiler would be an additional requirement for a build. The default features of a dependency may require one
+/// for code that is never called.
 #[test]
 fn no_dependency_compiles_c() {
     let packages = packages();
@@ -193,12 +194,12 @@ fn no_dependency_compiles_c() {
     assert!(tools.is_empty(), "{tools:?}: see cargo tree --invert");
 }
 
-/// Rust sources below a folder.
+/// Adds the Rust sources below a folder to `found`.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let path = entry.path();
-        // Links of copied /sys trees go round in circles.
+        // Symbolic links are not followed: those of copied /sys trees form circles.
         if entry.file_type().unwrap().is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|e| e == "rs") {
@@ -207,14 +208,14 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a line of code has the keyword, however the lint was silenced.
+/// Returns whether a line of code contains the keyword, also if the lint was disabled.
 fn has_unsafe(line: &str) -> bool {
     let code = line.trim_start();
     let words = || code.split(|c: char| !c.is_alphanumeric() && c != '_');
     !code.starts_with("//") && words().any(|word| word == KEYWORD)
 }
 
-/// Written in two parts: this file must pass its own test.
+/// The keyword is written in two parts, because this file must pass its own test.
 const KEYWORD: &str = concat!("un", "safe");
 
 #[test]

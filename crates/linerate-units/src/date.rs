@@ -1,6 +1,6 @@
-//! Dates in names of files and on pages.
+//! Dates in the names of files and on pages.
 
-/// Returns the time in UTC without colons, so that it is one word in every shell and file system.
+/// Returns a time in UTC as text without colons, so that it is one word in every shell and file system.
 pub fn stamp(wall_secs: u64) -> String {
     let (days, secs) = (wall_secs / 86_400, wall_secs % 86_400);
     let (year, month, day) = civil(days.min(2_000_000));

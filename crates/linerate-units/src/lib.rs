@@ -1,7 +1,7 @@
-//! Quantities with their units, statistics, and quoting for a shell: what every other crate speaks.
+//! Quantities with their units, statistics, and quoting for a shell. Every other crate uses them.
 //!
-//! Owns bytes, rates and durations ([`Bytes`], [`Rate`], [`Nanos`]) with their text, what a few noisy samples
-//! allow to conclude ([`stats`]), and words that a shell takes as they are ([`shell`]). Knows no path, host or run.
+//! This crate owns bytes, rates and durations ([`Bytes`], [`Rate`], [`Nanos`]) with their text, what a few noisy
+//! samples allow to conclude ([`stats`]), and quoted words for a shell ([`shell`]). It knows no path, host or run.
 //!
 //! Text distinguishes bits from bytes, and decimal from binary units: `KiB` is 1024 bytes, `kB` is 1000, `Mb/s`
 //! is 10^6 bits per second, `MB/s` is 8 x 10^6.
@@ -31,30 +31,30 @@ pub enum UnitError {
         text: String,
         /// The kind of quantity that was expected.
         what: &'static str,
-        /// A correct one.
+        /// An example of a correct quantity.
         example: &'static str,
     },
-    /// A number without its unit.
+    /// The text is a number without a unit.
     #[error("`{text}` has no unit (expected for example `{example}`)")]
     NoUnit {
         /// The text that the user typed.
         text: String,
-        /// A correct one.
+        /// An example of a correct quantity.
         example: &'static str,
     },
-    /// A unit that does not measure this quantity.
+    /// The text has a unit that does not measure this quantity.
     #[error("`{unit}` in `{text}` is not a unit of {what} (expected for example `{example}`)")]
     WrongUnit {
         /// The text that the user typed.
         text: String,
-        /// The part after the number.
+        /// The text after the number.
         unit: String,
         /// The kind of quantity that was expected.
         what: &'static str,
-        /// A correct one.
+        /// An example of a correct quantity.
         example: &'static str,
     },
-    /// Negative, not finite, or too large to count.
+    /// The quantity is negative, not finite, or above 2^53.
     #[error("`{text}` is out of range for a {what}")]
     OutOfRange {
         /// The text that the user typed.
@@ -64,7 +64,7 @@ pub enum UnitError {
     },
 }
 
-/// The largest whole number that every reader of JSON keeps exactly: 2^53 - 1.
+/// The largest whole number that every JSON reader reads exactly: 2^53 - 1.
 //= RFC 8259, section 6
 pub const EXACT: u64 = (1 << 53) - 1;
 
@@ -75,7 +75,7 @@ pub const EXACT: u64 = (1 << 53) - 1;
 #[schemars(inline)]
 pub struct Bytes(pub u64);
 
-/// A rate in bits per second.
+/// A rate, in bits per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rate(pub u64);
 
@@ -87,11 +87,11 @@ pub struct Nanos(pub u64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hertz(pub u64);
 
-/// A number of events per second: operations, messages.
+/// A rate of events such as operations or messages, in events per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
 pub struct PerSecond(pub f64);
 
-/// Transfers per second, of a lane or of a memory module.
+/// Transfers per second on a PCI Express lane or by a memory module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Transfers(pub u64);
 
@@ -103,7 +103,7 @@ impl Transfers {
 }
 
 impl Rate {
-    /// The rate in both units that people use: `16.3 Gb/s (2.04 GB/s)`; nothing beside zero.
+    /// The rate in bits and in bytes per second: `16.3 Gb/s (2.04 GB/s)`. A rate of zero is given in bits only.
     pub fn with_bytes(self) -> String {
         if self.0 == 0 {
             return self.to_string();
@@ -112,7 +112,7 @@ impl Rate {
         format!("{self} ({})", scaled(self.0 as f64, &steps))
     }
 
-    /// The rate of `bytes` moved in `time`; zero when no time has passed.
+    /// The mean rate of `bytes` moved in `time`; zero when no time has passed.
     pub fn of(bytes: Bytes, time: Nanos) -> Self {
         if time.0 == 0 {
             return Self(0);
@@ -122,19 +122,19 @@ impl Rate {
 }
 
 impl Nanos {
-    /// Whether this is no time at all.
+    /// Whether the duration is zero.
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
-    /// `n` microseconds.
+    /// A duration of `n` microseconds.
     pub const fn from_micros(n: u64) -> Self {
         Self(n * 1_000)
     }
-    /// `n` milliseconds.
+    /// A duration of `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Self(n * 1_000_000)
     }
-    /// `n` seconds.
+    /// A duration of `n` seconds.
     pub const fn from_secs(n: u64) -> Self {
         Self(n * 1_000_000_000)
     }
@@ -142,7 +142,7 @@ impl Nanos {
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// Converts to a standard duration.
+    /// Converts the duration to [`std::time::Duration`].
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
@@ -196,7 +196,7 @@ const EVENTS: &[(&str, f64)] = &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6), ("G/s"
 const TIMES: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
 
-/// Splits `text` into number and unit, and multiplies.
+/// Splits `text` into a number and one of `units`, and multiplies the number by the factor of the unit.
 fn parse(
     text: &str,
     units: &[(&str, f64)],
@@ -218,7 +218,7 @@ fn parse(
         UnitError::WrongUnit { text: own(), unit: unit.to_owned(), what, example }
     })?;
     let scaled = (value * factor).round();
-    // 2^53: beyond it JSON numbers and f64 lose bytes.
+    // The limit is 2^53: beyond it JSON numbers and f64 are no longer exact to the byte.
     if !(0.0..=9_007_199_254_740_992.0).contains(&scaled) {
         return Err(UnitError::OutOfRange { text: own(), what });
     }
@@ -277,7 +277,7 @@ impl FromStr for Nanos {
     }
 }
 
-/// Three significant digits at most, without trailing zeros after the point.
+/// The value as text with at most three significant digits, without trailing zeros after the point.
 fn significant(value: f64) -> String {
     let digits = if value >= 99.95 {
         0
@@ -294,7 +294,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// About three significant digits of a value that may be far below one.
+/// The value as text with about three significant digits. The value may be far below one.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -306,7 +306,7 @@ pub fn digits(value: f64) -> String {
     }
 }
 
-/// Picks the largest unit whose value is at least one.
+/// Writes `value` in the largest unit of `steps` in which it is at least one.
 fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     let (factor, unit) = steps
         .iter()
@@ -318,7 +318,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
 }
 
 impl Rate {
-    /// The text that reads back as exactly this rate: in the largest unit that divides it.
+    /// The rate as text that reads back as exactly this rate: in the largest unit that divides it.
     pub fn exact(self) -> String {
         let units = [(1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1_000, "kb/s"), (1, "b/s")];
         exact(self.0, &units)
@@ -326,7 +326,7 @@ impl Rate {
 }
 
 impl Nanos {
-    /// The text that reads back as exactly this time: in the largest unit that divides it.
+    /// The time as text that reads back as exactly this time: in the largest unit that divides it.
     pub fn exact(self) -> String {
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
         exact(self.0, &units)
@@ -334,14 +334,14 @@ impl Nanos {
 }
 
 impl Bytes {
-    /// The text that reads back as exactly this size: in the largest unit that divides it.
+    /// The size as text that reads back as exactly this size: in the largest unit that divides it.
     pub fn exact(self) -> String {
         let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
         exact(self.0, &units)
     }
 }
 
-/// A number in the largest unit that divides it.
+/// Writes `value` in the largest of `units` that divides it without a remainder.
 fn exact(value: u64, units: &[(u64, &str)]) -> String {
     let (factor, unit) = units
         .iter()

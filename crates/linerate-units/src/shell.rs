@@ -1,6 +1,6 @@
-//! Text that is quoted for a shell.
+//! Quoting of text for a shell.
 
-/// A name as one word of a shell: names of ports and peers are chosen by others.
+/// Returns a name as one word for a shell, quoted if necessary: other people choose the names of ports and peers.
 pub fn word(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:@%+,/=-".contains(c);
     if !name.is_empty() && name.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The cases that the program brings: real systems with published measurements.
+//! The example cases that are built into the program: real systems with published measurements.
 
 /// Name and text of each example case.
 pub(crate) const CASES: [(&str, &str); 5] = [

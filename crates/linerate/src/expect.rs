@@ -25,7 +25,7 @@ enum Bound {
     Cause(String),
 }
 
-/// A bound of a figure.
+/// A bound of a figure, such as `latency.p99<=1ms`.
 #[derive(Debug, Clone, PartialEq)]
 struct FigureBound {
     figure: &'static Figure,
@@ -55,7 +55,7 @@ impl Compare {
     }
 }
 
-/// Why a bound could not be read, and where.
+/// The reason why a bound cannot be parsed, and the place of the error in its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}\n  {text}\n  {:>1$}", "^", .at + 1)]
 pub struct ExpectError {
@@ -65,7 +65,7 @@ pub struct ExpectError {
     what: String,
 }
 
-/// Names that may stand on the left, for messages: `goodput, latency.p50, latency.p90, near.cpu, ... or cause`.
+/// The names that are allowed on the left side, for error messages: `goodput, latency.p50, near.cpu, ... or cause`.
 fn names() -> String {
     let name = |figure: &&Figure| match (figure.percentiles, figure.ends) {
         (true, _) => {
@@ -95,7 +95,7 @@ impl FromStr for Expect {
         let with_equals = text[split + 1..].starts_with('=');
         let sign_end = split + if with_equals { 2 } else { 1 };
         let (sign, value) = (&text[split..sign_end], text[sign_end..].trim());
-        // The name ends where the comparison begins, or the spaces before it.
+        // The name ends before the comparison and the spaces in front of it.
         let name_at = text[..split].trim_end().len() - name.len();
         let value_at = text.len() - text[sign_end..].trim_start().len();
         let no_sign = |expected: &str| {
@@ -155,7 +155,7 @@ fn compare(sign: &str) -> Option<Compare> {
     })
 }
 
-/// The figure of a name, with the end and the percentile that stand in it: `goodput`, `near.cpu`, `latency.p99`.
+/// Splits a name such as `goodput`, `near.cpu` or `latency.p99` into its figure, end and percentile.
 fn named(name: &str) -> Option<(&'static Figure, Option<Side>, Option<f64>)> {
     let (id, percentile) = match name.split_once(".p") {
         Some((id, digits)) => {
@@ -170,7 +170,7 @@ fn named(name: &str) -> Option<(&'static Figure, Option<Side>, Option<f64>)> {
         None => (None, id),
     };
     let figure = figure(id)?;
-    // Both ends are meant if none is named.
+    // A name without an end is the figure of both ends.
     let fits = figure.percentiles == percentile.is_some() && (figure.ends || side.is_none());
     fits.then_some((figure, side, percentile))
 }
@@ -193,49 +193,50 @@ impl<'de> Deserialize<'de> for Expect {
     }
 }
 
-/// The results that conditions are checked against.
+/// The results for which conditions are checked.
 #[derive(Debug)]
 pub struct Found<'a> {
     /// The figures that were measured.
     pub summary: Summary,
-    /// The causes; `None` if none were looked for.
+    /// The verdict with the causes; `None` if the command looks for no causes.
     pub verdict: Option<&'a Verdict>,
 }
 
 impl Found<'_> {
-    /// Figures without a verdict.
+    /// Results with figures and without a verdict.
     pub const fn figures(summary: Summary) -> Self {
         Self { summary, verdict: None }
     }
 }
 
 impl Expect {
-    /// Checks the result against the condition; `asked` has the directions of the plan. The error says which
-    /// value was found instead.
-    pub fn check(&self, asked: &[Direction], found: &Found<'_>) -> Result<(), String> {
+    /// Checks the results against the condition; `requested` has the directions of the plan. The error states the value
+    /// that was found instead.
+    pub fn check(&self, requested: &[Direction], found: &Found<'_>) -> Result<(), String> {
         match &self.bound {
             Bound::Figure(bound) => {
-                let mut loads = self.loads(bound.figure, asked).into_iter();
+                let mut loads = self.loads(bound.figure, requested).into_iter();
                 loads.try_for_each(|load| bound.check(load, &found.summary))
             }
             Bound::Cause(id) => self.cause(id, found),
         }
     }
 
-    /// The loads that are meant; `None` is the path without one.
-    fn loads(&self, figure: &Figure, asked: &[Direction]) -> Vec<Option<Direction>> {
+    /// The loads for which the figure must satisfy the bound; `None` is the path without a load.
+    fn loads(&self, figure: &Figure, requested: &[Direction]) -> Vec<Option<Direction>> {
         match self.direction {
             Some(direction) => vec![Some(direction)],
-            // Times are those of the idle path if no direction is named.
-            None if figure.percentiles || asked.is_empty() => vec![None],
-            None => asked.iter().copied().map(Some).collect(),
+            // Without a direction, latency is that of the idle path.
+            None if figure.percentiles || requested.is_empty() => vec![None],
+            None => requested.iter().copied().map(Some).collect(),
         }
     }
 
     fn cause(&self, id: &str, found: &Found<'_>) -> Result<(), String> {
         let verdict = found.verdict.ok_or("no causes were looked for")?;
         let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
-        // A cause that can be a limit counts only if it is one; a cause that only ever disturbs counts if it did.
+        // A cause that can limit a path counts only if it is a limit; a cause that only disturbs counts if it disturbed
+        // the run.
         let disturbs = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.only_disturbs);
         let disturbances = verdict.disturbances.iter().filter(disturbs);
         let disturbances = disturbances.map(|d| (d.cause, d.direction));
@@ -285,7 +286,7 @@ impl FigureBound {
         Err(format!("{} was {found}{percentile}", name()))
     }
 
-    /// `forward goodput`, `forward near cpu`, `idle latency`, `latency during the forward load`.
+    /// The figure in words: `forward goodput`, `forward near cpu`, `idle latency`, `latency during the forward load`.
     fn name(&self, of: Subject) -> String {
         let side = of.side.map_or(String::new(), |s| format!("{} ", s.name()));
         let id = format!("{side}{}", self.figure.id);
@@ -311,7 +312,7 @@ mod tests {
         Found { summary: Summary::of(record, model), verdict: Some(verdict) }
     }
 
-    /// A measurement of one figure.
+    /// Results with one measured figure.
     fn measured(figure: &'static Figure, of: Subject, value: f64) -> Found<'static> {
         Found::figures(Summary::sorted([Entry { figure, of, value: Ok(Value::bare(value)) }]))
     }
@@ -338,16 +339,18 @@ mod tests {
     #[test]
     fn loss_is_of_round_trips_where_no_load_was_asked_for() {
         let found = measured(&LOSS, Subject::default(), 0.02);
-        let check = |text: &str, asked: &[Direction]| {
+        let check = |text: &str, requested: &[Direction]| {
             let expect: Expect = text.parse().unwrap();
-            expect.check(asked, &found)
+            expect.check(requested, &found)
         };
         assert_eq!(check("loss<2.1%", &[]), Ok(()));
         let missed = check("loss<2%", &[]).unwrap_err();
         assert_eq!(missed, "loss was 2.00 %");
-        // Datagrams of round trips under load are not the load's.
-        for (text, asked) in [("loss<50%", &[Direction::Forward][..]), ("forward.loss<50%", &[])] {
-            assert!(check(text, asked).unwrap_err().contains("not measured"), "{text}");
+        // The loss of round trips is not that of the load, and the loss of the load is not that of round trips.
+        for (text, requested) in
+            [("loss<50%", &[Direction::Forward][..]), ("forward.loss<50%", &[])]
+        {
+            assert!(check(text, requested).unwrap_err().contains("not measured"), "{text}");
         }
     }
 
@@ -369,22 +372,22 @@ mod tests {
     #[test]
     fn loss_is_a_share_of_the_datagrams_that_were_sent() {
         let found = measured(&LOSS, Subject::load(Direction::Forward), 0.012);
-        let check = |text: &str, asked: &[Direction]| {
+        let check = |text: &str, requested: &[Direction]| {
             let expect: Expect = text.parse().unwrap();
-            expect.check(asked, &found)
+            expect.check(requested, &found)
         };
         assert_eq!(check("loss<=1.2%", &[Direction::Forward]), Ok(()));
         assert_eq!(
             check("loss<1.2%", &[Direction::Forward]).unwrap_err(),
             "forward loss was 1.20 %"
         );
-        for (text, asked) in [
+        for (text, requested) in [
             ("loss<5%", &Direction::ALL[..]),
             ("reverse.loss<5%", &[Direction::Forward]),
             ("loss<5%", &[]),
             ("goodput>0b/s", &[]),
         ] {
-            let why = check(text, asked).unwrap_err();
+            let why = check(text, requested).unwrap_err();
             assert!(why.ends_with("was not measured"), "{text}: {why}");
         }
     }

@@ -1,7 +1,7 @@
-//! The user's side of linerate: the command line, and every view of a result.
+//! The user's side of linerate: the command line, the demonstration, and the bounds on a result.
 //!
-//! Views are functions of a record, its model and its verdict; they do not read the machine. The command line
-//! turns options into a plan, passes it to the engine, and shows the result.
+//! The command line turns options into a plan, passes it to the engine, and shows the result. The pages of results are
+//! in `linerate-show`: functions of a record, its model and its verdict that do not read the machine.
 #![forbid(unsafe_code)]
 
 mod cases;

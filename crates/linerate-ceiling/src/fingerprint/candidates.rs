@@ -1,8 +1,8 @@
 //! The hardware whose ceiling a measured rate may be.
 //!
-//! A rate reaches a share of its ceiling, from [`REACHED`] to all of it. So a ceiling a little above the rate is a
-//! candidate, one far above is not what limits, and one below cannot carry it. Within the error of the measurement a
-//! ceiling just below is listed as well: it comes last.
+//! A measured rate is a share of its ceiling, from [`REACHED`] to 1. So a ceiling a little above the rate is a
+//! candidate, one far above is not the limit, and one below cannot carry the rate. A ceiling that is lower only by
+//! the error of the measurement is listed as well, and comes last.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,76 +15,77 @@ use crate::infiniband::Speed;
 use crate::{Bounds, Link, pcie};
 use linerate_units::Rate;
 
-/// Least share of a ceiling that large messages reach.
+/// Smallest share of its ceiling that the rate of large messages is expected to reach.
 //= docs/cases.md: 0.93 of a PCIe 2.0 x8 slot in case 3, 0.99 of a port in case 1, 1.0 of a slot in case 5
 const REACHED: f64 = 0.93;
 
-/// Least error of a rate, as a share. Packet sizes, clocks and rounded tables are not known better.
+/// Least error of a rate, as a share of the rate: packet sizes, clocks and rounded tables are not known more exactly.
 const LEAST_ERROR: f64 = 0.025;
 
-/// Part of the half-width of the fit's interval that is taken as its error. The interval of few spans is wide: it has
-/// 99 % of all sweeps. With 0.4 of it the true ceiling is listed in 99.6 instead of 99.0 % of simulated sweeps, and
-/// one is named nearly twice as often where none is near.
-const OF_INTERVAL: f64 = 0.25;
+/// The error of the rate is this share of the half-width of the fit's interval. The interval of few spans is wide:
+/// it holds the true rate of 99 % of all sweeps. With 0.4 instead of 0.25 the true ceiling is listed in 99.6
+/// instead of 99.0 % of simulated sweeps, but a candidate is listed nearly twice as often where no ceiling is near.
+const INTERVAL_SHARE: f64 = 0.25;
 
-/// Largest difference of ceilings that no sweep can tell apart, as a share of both ends.
+/// Largest difference of two ceilings that no sweep can tell apart, as a share of their lower and of their upper ends.
 const EQUAL: f64 = 0.02;
 
-/// How often hardware that is rare limits a path, beside hardware that is common: an assumption.
-const RARE: f64 = 0.2;
+/// How often rare hardware limits a path, relative to common hardware: an assumption.
+const RARE_WEIGHT: f64 = 0.2;
 
-/// A rate, and how far the true one may be from it.
+/// A measured rate, and how far the true rate may be from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Measured {
-    /// Bits per second.
+    /// Measured rate in bits per second.
     rate: f64,
-    /// A share of the rate.
+    /// Error of the rate, as a share of the rate.
     error: f64,
 }
 
-/// One of the ceilings of a candidate.
+/// One piece of hardware of a candidate, with its ceiling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Name in words: `PCIe gen2 x4`.
+    /// Name of the hardware in words: `PCIe gen2 x4`.
     pub name: String,
-    /// Kind of hardware or service.
+    /// Kind of the hardware or service.
     pub kind: Kind,
-    /// Possible goodput in bits per second: that of the least and of the best way to use the hardware.
+    /// Possible goodput in bits per second: from the slowest to the fastest way to use the hardware.
     pub carries: Bounds,
-    /// The way to use it whose rate is nearest to the measured one.
+    /// The way to use the hardware whose rate is nearest to the measured one.
     pub nearest: Variant,
 }
 
 /// Hardware that carries about as much as was measured. It is no proof that the hardware is present.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Ceilings that are equal within 2 %, the nearest first; never empty. A sweep cannot tell them apart.
+    /// Ceilings that are equal within 2 %, the one nearest to the rate first; never empty. A sweep cannot tell them
+    /// apart.
     pub names: Vec<Named>,
-    /// Possible goodput of all of them, in bits per second.
+    /// Possible goodput of all `names` together, in bits per second.
     pub carries: Bounds,
     /// Distance of the measured rate from the range `carries`, as a share of the nearer end: 0 inside,
     /// positive above the range, negative below it.
     pub off: f64,
-    /// How far the upper end of `carries` is above the rate, as a share of the rate; negative below it.
+    /// How far the upper end of `carries` is above the measured rate, as a share of the rate; negative if it is below.
     pub margin: f64,
     /// Whether the facts say that the path has this hardware.
     pub is_known: bool,
 }
 
 impl Candidate {
-    /// All names in words: `PCIe gen1 x8 or PCIe gen2 x4`.
+    /// The names of all its hardware in words: `PCIe gen1 x8 or PCIe gen2 x4`.
     pub fn words(&self) -> String {
         let names: Vec<&str> = self.names.iter().map(|named| named.name.as_str()).collect();
         names.join(" or ")
     }
 }
 
-/// Hardware with this rate that a fact rules out.
+/// Hardware whose ceiling agrees with the rate, but which a fact rules out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Excluded {
-    /// The ceiling.
+    /// The ceiling that is ruled out.
     pub named: Named,
-    /// The fact in words: `the network is Ethernet`.
+    /// The fact that rules the ceiling out, in words: `the network is Ethernet`.
     pub by: String,
 }
 
@@ -92,36 +93,36 @@ pub struct Excluded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The ceiling is far above the rate: it is not what limits.
+    /// The ceiling is far above the rate: it is not the limit.
     NotTheLimit,
-    /// The rate is what such a ceiling allows.
+    /// The rate is what a path with this ceiling can reach.
     Agrees,
     /// The rate is above the ceiling: the fact, or the sweep, is wrong.
     Exceeded,
 }
 
-/// A ceiling that the facts state, beside the measured rate.
+/// A ceiling of hardware that the facts state, compared with the measured rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stated {
-    /// Name in words.
+    /// Name of the hardware in words.
     pub name: String,
-    /// Possible goodput in bits per second.
+    /// Possible goodput of the hardware, in bits per second.
     pub carries: Bounds,
-    /// How far the upper end of `carries` is above the rate, as a share of the rate; negative below it.
+    /// How far the upper end of `carries` is above the measured rate, as a share of the rate; negative if it is below.
     pub margin: f64,
-    /// How both compare.
+    /// How the ceiling and the measured rate compare.
     pub standing: Standing,
 }
 
-/// What a rate says about the hardware of a path.
+/// What a measured rate shows about the hardware of a path.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidates {
-    /// Hardware that may have this ceiling: what the facts name comes first, then the likeliest. Rare hardware, such
-    /// as links of 12 lanes, is less likely.
+    /// Hardware whose ceiling agrees with the rate: hardware that the facts name comes first, then the likeliest.
+    /// Rare hardware, such as links of 12 lanes, is less likely.
     pub possible: Vec<Candidate>,
-    /// Hardware with such a ceiling that the path does not have.
+    /// Hardware whose ceiling agrees with the rate, but which the facts rule out.
     pub excluded: Vec<Excluded>,
-    /// Ceilings that the facts state.
+    /// Ceilings of the hardware that the facts state.
     pub stated: Vec<Stated>,
 }
 
@@ -130,12 +131,12 @@ pub fn candidates(fit: &Fit, facts: &Facts) -> Candidates {
     among(&table::rows(), fit, facts)
 }
 
-/// Range of a rate that fills a link, as shares of what the link carries: rates are rounded, and a program counts a
-/// little of its start.
+/// Rates that fill a link, as shares of what the link can carry. They are not exactly 1: rates are rounded, and a
+/// program counts a little of its start.
 const FILLS: std::ops::RangeInclusive<f64> = 0.985..=1.005;
 
-/// The hardware of a kind that a rate (bits per second) of a carrier fills, and the way to use it; `None` if none is
-/// full.
+/// The hardware of `kind` that a rate (bits per second) fills, and the way in which `carrier` uses it; `None` if
+/// the rate fills none.
 pub fn filled(rate: f64, kind: Kind, carrier: Carrier) -> Option<(String, Variant)> {
     let off = |way: &Variant| (rate / way.rate - 1.0).abs();
     ways(kind, carrier)
@@ -143,7 +144,7 @@ pub fn filled(rate: f64, kind: Kind, carrier: Carrier) -> Option<(String, Varian
         .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
 }
 
-/// The ways in which a carrier can use the hardware of a kind, with its name.
+/// The ways in which a carrier can use the hardware of a kind, each with the name of the hardware.
 pub fn ways(kind: Kind, carrier: Carrier) -> impl Iterator<Item = (String, Variant)> {
     let rows = table::rows().into_iter().filter(move |row| row.kind == kind);
     let all = rows.flat_map(|row| {
@@ -154,39 +155,41 @@ pub fn ways(kind: Kind, carrier: Carrier) -> impl Iterator<Item = (String, Varia
     all.filter(move |(_, way)| way.carrier.is_none_or(|by| by == carrier))
 }
 
-/// Range of a rate that is at a ceiling, as shares of it: rates are rounded, and a program counts a little of its start.
-const AT: std::ops::RangeInclusive<f64> = 0.99..=1.005;
+/// Rates that count as equal to a ceiling, as shares of the ceiling: rates are rounded, and a program counts a
+/// little of its start.
+const AT_CEILING: std::ops::RangeInclusive<f64> = 0.99..=1.005;
 
-/// Lanes of a link of InfiniBand between ports as they are sold: others are links that fell back, or bundles.
+/// Usual number of lanes of an InfiniBand link between ports: links with other numbers fell back or are bundles.
 const USUAL_LANES: u32 = 4;
 
-/// Slowest port of Ethernet that cards with RDMA have.
+/// Rate of the slowest Ethernet port of cards with RDMA.
 const LEAST_ROCE: Rate = Rate(10_000_000_000);
 
-/// The segments that systems send unless they are set otherwise.
+/// Start of the name of the TCP variant that systems use unless they are set otherwise.
 const USUAL_SEGMENTS: &str = "TCP with timestamps";
 
-/// Payload in bits per second that ports reach although the link would carry more: link, how, rate.
-//= MVAPICH project, published rates of osu_bw: 6356 MB/s with ConnectX-3 and FDR in a slot of PCIe 3.0 x8; perftest prints as
-//= much (6060 MiB/s)
+/// Payload rates of ports that stay below what their link carries: speed of the link, what reaches the rate, bits
+/// per second.
+//= MVAPICH project, published rates of osu_bw: 6356 MB/s with ConnectX-3 and FDR in a slot of PCIe 3.0 x8; perftest
+//= prints as much (6060 MiB/s)
 const REACHED_BY: [(Speed, &str, f64); 1] =
     [(Speed::Fdr, "RDMA by a ConnectX-3 in PCIe gen3 x8", 50.95e9)];
 
-/// Hardware that a rate is at.
+/// Hardware whose ceiling is equal to a measured rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct At {
     /// Name of the hardware: `InfiniBand EDR 4x`.
     pub name: String,
-    /// Its kind.
+    /// Kind of the hardware.
     pub kind: Kind,
-    /// The link, if it is one.
+    /// The link, if the hardware is one.
     pub link: Option<Link>,
-    /// The way to use it.
+    /// The way to use the hardware.
     pub way: Variant,
 }
 
-/// The ways to use common links, slots and buses of USB whose ceiling a rate (bits per second) is within 1 % of, the nearest
-/// first.
+/// The ways to use common links, slots and USB buses whose ceiling is within 1 % of `rate` (bits per second), the
+/// nearest first.
 pub fn at(rate: f64, carrier: Carrier) -> Vec<At> {
     let is_usual = |row: &Row| match row.part {
         Part::Link(Link::InfiniBand { width, .. }) => width == USUAL_LANES,
@@ -197,13 +200,13 @@ pub fn at(rate: f64, carrier: Carrier) -> Vec<At> {
     let rows = table::rows().into_iter().filter(is_usual);
     let mut found: Vec<At> = rows.flat_map(|row| of_row(row, carrier)).collect();
     let share = |at: &At| rate / at.way.rate;
-    found.retain(|at| AT.contains(&share(at)));
+    found.retain(|at| AT_CEILING.contains(&share(at)));
     let off = |at: &At| (share(at) - 1.0).abs();
     found.sort_by(|a, b| off(a).total_cmp(&off(b)));
     found
 }
 
-/// The ways to use a row.
+/// The ways in which a carrier uses the hardware of a row of the table.
 fn of_row(row: Row, carrier: Carrier) -> Vec<At> {
     let link = match row.part {
         Part::Link(link) => Some(link),
@@ -226,7 +229,7 @@ fn of_row(row: Row, carrier: Carrier) -> Vec<At> {
     ways.map(at).collect()
 }
 
-/// The same, of the given rows.
+/// Compares the rate of a sweep with the ceilings of the given rows, as far as `facts` allow them.
 pub(super) fn among(rows: &[Row], fit: &Fit, facts: &Facts) -> Candidates {
     let measured = Measured::of(fit);
     let named = |row: &Row, facts: &Facts| measured.named(row, facts);
@@ -249,7 +252,7 @@ pub(super) fn among(rows: &[Row], fit: &Fit, facts: &Facts) -> Candidates {
     }
 }
 
-/// Rows that are equal, with the rate of every variant.
+/// Rows with equal ceilings, and the rates of all their variants.
 struct Group {
     names: Vec<Named>,
     rates: Vec<f64>,
@@ -260,7 +263,7 @@ struct Group {
 impl Measured {
     fn of(fit: &Fit) -> Self {
         let half = (fit.interval.high() - fit.interval.low()) / 2.0 / fit.rate;
-        Self { rate: fit.rate, error: (OF_INTERVAL * half).max(LEAST_ERROR) }
+        Self { rate: fit.rate, error: (INTERVAL_SHARE * half).max(LEAST_ERROR) }
     }
 
     fn named(self, row: &Row, facts: &Facts) -> Named {
@@ -290,7 +293,7 @@ impl Measured {
         for group in grouped(rows, facts) {
             let carries = Bounds::of(group.rates.iter().copied());
             if self.standing(carries) == Standing::Agrees {
-                let weight = if group.is_rare { RARE } else { 1.0 };
+                let weight = if group.is_rare { RARE_WEIGHT } else { 1.0 };
                 let score = weight * self.likelihood(&group.rates);
                 scored.push((group.is_known, score, self.candidate(group, carries)));
             }
@@ -328,10 +331,11 @@ impl Measured {
         carries.high() / self.rate - 1.0
     }
 
-    /// How likely hardware shows this rate: any of its variants, any share of it from [`REACHED`] to 1, and a
-    /// normal error of the measurement. Its unit is that of other likelihoods of the same rate.
+    /// How likely this hardware gives the measured rate: each variant is as likely, each share of its ceiling from
+    /// [`REACHED`] to 1 is as likely, and the error of the measurement is normal. Compare it only for the same
+    /// rate.
     fn likelihood(self, rates: &[f64]) -> f64 {
-        // Two deviations are the error.
+        // The error is taken as two standard deviations.
         let deviation = self.error / 2.0 * self.rate;
         let below = |rate: f64| Normal::standard().cdf((rate - self.rate) / deviation);
         let of = |most: &f64| (below(*most) - below(most * REACHED)) / (most * (1.0 - REACHED));
@@ -362,7 +366,7 @@ impl Measured {
     }
 }
 
-/// Rows whose ceilings are equal, together.
+/// Groups the rows whose ceilings are equal.
 fn grouped(rows: Vec<(&Row, Named)>, facts: &Facts) -> Vec<Group> {
     let near = |a: f64, b: f64| (a / b - 1.0).abs() <= EQUAL;
     let mut groups: Vec<Group> = Vec::new();
@@ -402,7 +406,7 @@ fn is_stated(part: Part, facts: &Facts) -> bool {
     }
 }
 
-/// Payload that a slot carries, without packets of the link itself.
+/// Payload that a slot carries in bits per second if its link sends data packets only.
 fn slot_carries(slot: &pcie::Slot) -> Bounds {
     let (capacity, write, read) = (slot.capacity(), slot.write(), slot.read());
     let payload = slot.payloads.iter().copied().min().unwrap_or(128);

@@ -4,7 +4,7 @@ use super::table::{Kind, Row, Variant, plain};
 use crate::usb;
 use linerate_units::Rate;
 
-/// Signalling rates of USB in Mb/s.
+/// Signalling rates of USB links in Mb/s.
 //= Universal Serial Bus Specification 2.0, 3.2 and 4
 const USB: [u64; 5] = [480, 5_000, 10_000, 20_000, 40_000];
 
@@ -12,20 +12,20 @@ const USB: [u64; 5] = [480, 5_000, 10_000, 20_000, 40_000];
 //= Universal Serial Bus 3.2 Specification, section 7.2.1
 const USB_PACKET: f64 = 1024.0 / 1056.0;
 
-/// Share of it that a program gets at least: 400 of 500 MB/s.
+/// Share of the rate of USB 3 after its line code that a program gets at least: 400 of 500 MB/s.
 //= Universal Serial Bus 3.0 Specification, section 4.4.11
 const USB_PROGRAM: f64 = 0.8;
 
-/// Rates of Serial ATA in Gb/s. It carries 8 bits in 10.
+/// Generations and rates of Serial ATA in Gb/s. Of 10 bits 8 are data.
 //= Serial ATA Revision 3.5: generations 1 to 3, 8b/10b
 const SATA: [(u32, f64); 3] = [(1, 1.5), (2, 3.0), (3, 6.0)];
 
-/// Rates of one lane of SAS in Gb/s, and the share that the line code leaves.
+/// Signalling rates of one lane of SAS in Gb/s, and the share of data bits after the line code.
 //= INCITS 534 (SAS-4): 8b/10b to 12 Gb/s, 128b/150b at 22.5 Gb/s
 const SAS: [(f64, f64); 4] =
     [(3.0, 8.0 / 10.0), (6.0, 8.0 / 10.0), (12.0, 8.0 / 10.0), (22.5, 128.0 / 150.0)];
 
-/// Fibre Channel: name, bits per second on the line in Gb/s, and the share that line code and error correction leave.
+/// Fibre Channel: name, signalling rate in Gb/s, and the share of data bits after line code and error correction.
 //= INCITS FC-PI-5, FC-PI-6 and FC-PI-7: signalling rates
 //= INCITS FC-FS-3 and FC-FS-5: 8b/10b, then 64b/66b, then 256b/257b with RS(544,514)
 const FIBRE_CHANNEL: [(u32, f64, f64); 7] = [
@@ -42,11 +42,11 @@ const FIBRE_CHANNEL: [(u32, f64, f64); 7] = [
 //= INCITS 470 (FC-FS-3): frames and primitive signals
 const FRAME: f64 = 60.0;
 
-/// Payloads of full frames: the largest, and the usual one of disks.
+/// Payload bytes of full Fibre Channel frames: the largest, and the usual one of disks.
 //= INCITS 470 (FC-FS-3): at most 2112 bytes
 const FRAMES: [(&str, f64); 2] = [("frames of 2112 B", 2112.0), ("frames of 2048 B", 2048.0)];
 
-/// Rows of all links of disks.
+/// Table rows of all links of disks.
 pub(super) fn disks() -> Vec<Row> {
     let mut rows = Vec::from(USB.map(|mbps| universal(Rate(mbps * 1_000_000))));
     rows.extend(SATA.map(|(generation, gbps)| {
@@ -93,7 +93,8 @@ mod tests {
             ("SATA 3 (6 Gb/s)", 600.0),
             ("one lane of SAS 12 Gb/s", 1200.0),
             ("one lane of SAS 22.5 Gb/s", 2400.0),
-            // Nominal rates of Fibre Channel: 100 MB/s for each step, a few percent below the line.
+            // Nominal rates of Fibre Channel are 100 MB/s for each step of the name, a few percent below the rate
+            // on the link.
             ("Fibre Channel 1GFC", 103.3),
             ("Fibre Channel 8GFC", 826.5),
             ("Fibre Channel 16GFC", 1653.0),

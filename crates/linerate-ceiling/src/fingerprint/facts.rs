@@ -1,19 +1,19 @@
-//! What is known of a path, and what that rules out.
+//! What is known of a path, and which hardware these facts rule out.
 
 use super::table::{Carrier, Kind, Part, Row, Variant};
 use crate::{Link, pcie};
 
-/// Largest payload of the rows of slots, in bytes.
+/// Largest PCIe payload that the rows of slots have, in bytes.
 const LARGEST: u32 = pcie::USUAL_PAYLOADS[pcie::USUAL_PAYLOADS.len() - 1];
 
-/// What the bytes cross.
+/// The kind of network or disk link that the bytes cross.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
-    /// A network of Ethernet.
+    /// An Ethernet network.
     Ethernet,
-    /// A network of InfiniBand.
+    /// An InfiniBand network.
     InfiniBand,
-    /// A network of one of both.
+    /// A network, Ethernet or InfiniBand: which of the two is not known.
     Network,
     /// No network: a disk of this host.
     Disk,
@@ -29,7 +29,7 @@ impl Medium {
         }
     }
 
-    /// Whether a path of this kind can have such a part. Every host has slots, buses and memory.
+    /// Whether a path over this medium can have hardware of this kind. Every host has slots, buses and memory.
     const fn has(self, kind: Kind) -> bool {
         match kind {
             Kind::Pcie | Kind::Pci | Kind::Memory => true,
@@ -41,13 +41,13 @@ impl Medium {
     }
 }
 
-/// Parts of one sort on the path.
+/// Parts of one sort that are known to be on the path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known<T> {
-    /// The known ones.
+    /// The known parts.
     pub parts: Vec<T>,
-    /// Whether the path has no others of this sort. A port says nothing about the links behind a switch, and the
-    /// slot of one host nothing about that of the other.
+    /// Whether the path has no other parts of this sort. A port does not show the links behind a switch, and the
+    /// slot of one host does not show that of the other.
     pub all: bool,
 }
 
@@ -63,25 +63,25 @@ impl<T> Default for Known<T> {
     }
 }
 
-/// What other readings say of the path. What is unknown rules out nothing.
+/// What other readings show of the path. A value that is unknown rules out nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// What the bytes cross.
+    /// The kind of network or disk link that the bytes cross; `None` if it is not known.
     pub medium: Option<Medium>,
-    /// Links of the network. Ports come first.
+    /// Links of the network; those of the ports come first.
     pub links: Known<Link>,
-    /// Slots of PCI Express that the bytes cross, as they have trained. What a card or a slot could do is no fact.
+    /// PCIe slots that the bytes cross, with their trained speed and width; not what card or slot support at most.
     pub slots: Known<pcie::Slot>,
-    /// How a program moves the bytes through the network.
+    /// How a program moves the bytes through the network; `None` if it is not known.
     pub carrier: Option<Carrier>,
     /// Models of the cards, or names of their drivers.
     pub card: Option<String>,
-    /// Whether `card` names the drivers of all ports of the path: then it has no others.
+    /// Whether `card` names the drivers of all ports of the path: then the path has no other drivers.
     pub all_drivers: bool,
 }
 
 impl Facts {
-    /// The fact that rules a row out, in words; `None` if none does.
+    /// The fact that rules out the hardware of a row, in words; `None` if no fact does.
     pub(super) fn against(&self, row: &Row) -> Option<String> {
         let medium = self.medium.filter(|medium| !medium.has(row.kind));
         let medium = medium.map(|medium| medium.words().to_owned());
@@ -125,13 +125,14 @@ impl Facts {
         (has_no_verbs || none).then(|| words.to_owned())
     }
 
-    /// Whether the path can use hardware in this way.
+    /// Whether the path can use hardware in the way of this variant.
     pub(super) fn allows(&self, variant: &Variant) -> bool {
         let carried = match (self.carrier, variant.carrier) {
             (Some(ours), Some(its)) => ours == its,
             _ => true,
         };
-        // A larger payload than the usual ones differs by less than 2 %.
+        // The table has no payload above its largest: such a slot counts as the largest one, and differs by less
+        // than 2 %.
         let is = |own: &u32, payload| payload == (*own).min(LARGEST);
         let fits = match (self.slots.every(), variant.payload) {
             (Some(all), Some(payload)) => {
@@ -143,13 +144,13 @@ impl Facts {
     }
 }
 
-/// `the path has no slot but gen2 x4`.
+/// The reason in words: `the path has no slot but gen2 x4`.
 fn only(what: &str, mut names: Vec<String>) -> String {
     names.dedup();
     format!("the path has no {what} but {}", names.join(" and "))
 }
 
-/// `gen2 x4`, or `gen2 or gen3 x8`.
+/// Generations and widths of a slot in words: `gen2 x4`, or `gen2 or gen3 x8`.
 pub(super) fn slot_words(slot: &pcie::Slot) -> String {
     let list = |prefix: &str, values: &[u32]| {
         let words: Vec<String> = values.iter().map(|v| format!("{prefix}{v}")).collect();

@@ -4,61 +4,61 @@ use crate::Bounds;
 use linerate_units::stats::median;
 use linerate_units::{Bytes, Nanos};
 
-/// Largest number of points of a sweep.
+/// Largest number of points of a sweep that are used.
 pub const MOST_POINTS: usize = 1_000;
 
-/// Fewest spans between two sizes that give a rate.
-const FEWEST: usize = 4;
+/// Fewest spans (pairs of neighbouring sizes) that give a rate.
+const FEWEST_SPANS: usize = 4;
 
-/// Minimum size of a span that counts, in multiples of the size at which half of the rate is reached: below
-/// it the fixed time dominates, not the rate.
+/// Smallest size from which a span counts, in multiples of the size that reaches half of the rate: below it the
+/// fixed time dominates, not the rate.
 const LARGE: f64 = 4.0;
 
-/// Passes until the set of used sizes no longer changes; two are enough for every known sweep.
+/// Most passes that search the set of used sizes; the set settles after two passes in every known sweep.
 const PASSES: usize = 8;
 
-/// Minimum difference between the rates of two spans at which their border is a knee.
+/// Smallest difference, as a share, between the rate of a span and the rate of the fit at which the span is a knee.
 const KNEE: f64 = 0.03;
 
-/// The time of a message of a given size.
+/// One message size of a sweep, with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Size of the messages.
+    /// Size of the message.
     pub size: Bytes,
-    /// Times in one direction or of round trips, as long as all points are the same: only the floor differs.
+    /// Time in one direction, or of a round trip: any, if it is alike for all points. Only the floor depends on it.
     pub time: Nanos,
 }
 
-/// A size at which the rate changes.
+/// A span between two sizes in which the rate differs from that of the fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// The smaller size.
+    /// The smaller size of the span.
     pub from: Bytes,
-    /// The larger size.
+    /// The larger size of the span.
     pub to: Bytes,
-    /// The rate between the two points, in bits per second.
+    /// Rate of the span, in bits per second.
     pub rate: f64,
 }
 
-/// A sweep in few figures.
+/// A sweep as a fitted line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// Shortest time of any size.
+    /// Shortest time of any message size.
     pub floor: Nanos,
-    /// Bits per second that one byte more costs among large messages: the median of the spans
-    /// between neighbouring sizes.
+    /// Rate of the line in bits per second: what one more byte costs among large messages. It is the median of the
+    /// spans between neighbouring sizes.
     pub rate: f64,
     /// The interval that contains the median slope of the spans in 95 of 100 sweeps, in bits per second.
     pub interval: Bounds,
-    /// The number of spans used.
+    /// Number of spans that the rate was computed from.
     pub spans: usize,
-    /// Size at which half of that rate is reached, floor included.
+    /// Size at which size over time is half of `rate`; the time includes the floor.
     pub half: Bytes,
-    /// Spans among large messages whose rate is another one.
+    /// Spans among large messages whose rate differs from `rate`.
     pub knees: Vec<Knee>,
 }
 
-/// Two neighbouring sizes.
+/// Two points of neighbouring sizes, and the rate between them.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from: Point,
@@ -71,8 +71,8 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     let points = ordered(points);
     let spans = spans(&points);
     let floor = points.iter().map(|p| p.time).min()?;
-    // The steepest part first: the largest messages, which any sweep has.
-    let mut large: Vec<Span> = spans.iter().rev().take(FEWEST).copied().collect();
+    // Start with the spans of the largest messages: they show the rate best, and any sweep has them.
+    let mut large: Vec<Span> = spans.iter().rev().take(FEWEST_SPANS).copied().collect();
     for _ in 0..PASSES {
         let rate = median(&sorted(&large))?;
         let half = rate / 8.0 * floor.secs();
@@ -84,7 +84,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
             break;
         }
     }
-    if large.len() < FEWEST {
+    if large.len() < FEWEST_SPANS {
         return None;
     }
     let rate = median(&sorted(&large))?;
@@ -103,8 +103,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
     })
 }
 
-/// The points in the order of sizes, one for each size: the shortest time, which other traffic disturbed
-/// least.
+/// The points sorted by size, one for each size: of several times the shortest, which other traffic disturbed least.
 pub(super) fn ordered(points: &[Point]) -> Vec<Point> {
     let mut all: Vec<Point> = points.iter().take(MOST_POINTS).copied().collect();
     all.retain(|p| p.time.0 > 0);
@@ -113,7 +112,7 @@ pub(super) fn ordered(points: &[Point]) -> Vec<Point> {
     all
 }
 
-/// Spans in which the time increases; a span without an increase has no rate.
+/// Pairs of neighbouring points between which the time increases; without an increase a pair has no rate.
 fn spans(points: &[Point]) -> Vec<Span> {
     let span = |pair: &[Point]| {
         let [from, to] = *pair else { return None };
@@ -130,8 +129,8 @@ fn sorted(spans: &[Span]) -> Vec<f64> {
     rates
 }
 
-/// The order statistics around the median that contain it in 95 of 100 draws, by the binomial distribution; all
-/// values if there are too few.
+/// The interval between two of the sorted rates that holds the median in 95 of 100 draws, by the binomial
+/// distribution; from the lowest to the highest rate if there are too few.
 //= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
 fn interval(spans: &[Span]) -> Bounds {
     let rates = sorted(spans);
@@ -152,7 +151,7 @@ fn interval(spans: &[Span]) -> Bounds {
     Bounds::new(rates[low], rates[n - 1 - low])
 }
 
-/// The size at which size over time reaches half of `rate`, on the line between its neighbours.
+/// The size at which size over time reaches half of `rate`, on a straight line between the two nearest points.
 fn half(points: &[Point], rate: f64) -> Option<Bytes> {
     let of = |p: &Point| p.size.0 as f64 * 8.0 / p.time.secs() / rate;
     let above = points.iter().position(|p| of(p) >= 0.5)?;
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times of a line with a floor, at sizes that double.
+    /// Points of a line with a floor and a rate, at `sizes` sizes that double.
     fn line(floor_ns: f64, gigabits: f64, sizes: u32) -> Vec<Point> {
         let point = |i: u32| {
             let size = 1u64 << i;
@@ -201,7 +200,7 @@ mod tests {
 
     #[test]
     fn too_few_large_sizes_give_nothing() {
-        // 100 Gb/s and 1 us: half at 12.5 kB, so that sizes from 50 kB on count: 2^16 to 2^20 is 4.
+        // 100 Gb/s and 1 us: half of the rate at 12.5 kB, so sizes from 50 kB on count: 2^16 to 2^20 are four spans.
         assert_eq!(fit(&line(1_000.0, 100.0, 21)).unwrap().spans, 4);
         assert_eq!(fit(&line(1_000.0, 100.0, 20)), None);
         assert_eq!(fit(&[]), None);
@@ -221,7 +220,7 @@ mod tests {
         assert_eq!(fit(&points).unwrap().knees, []);
     }
 
-    /// A line with noise of its times and with 5 % of them 1.2 to 3 times as long.
+    /// Points of a line with noise in the times; 5 % of the times are 1.2 to 3 times as long.
     fn disturbed(draw: &mut Draw, noise: f64) -> Vec<Point> {
         let mut points = line(1_000.0, 10.0, 24);
         for point in &mut points {
@@ -234,7 +233,7 @@ mod tests {
     #[test]
     fn a_few_late_times_change_no_rate() {
         let mut draw = Draw(0x1234_5685);
-        // Noise of the times, and the error of the rate that 95 % of the sweeps do not exceed.
+        // Noise of the times; and the error of the rate that 95 % of the sweeps must not exceed.
         for (noise, most) in [(0.0, 0.002), (0.005, 0.01), (0.03, 0.06)] {
             let sweeps = 400;
             let (mut near, mut inside) = (0, 0);

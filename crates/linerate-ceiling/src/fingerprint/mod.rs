@@ -1,16 +1,17 @@
-//! Hardware that a sweep over message sizes points to. The times of messages of many sizes have a slope. A
+//! Names the hardware that a sweep over message sizes points to. The times of messages rise with their size: the
 //! slope is a rate, and few links have that rate.
 //!
-//! [`fit`] draws the line, [`candidates`] lists the standard ceilings that a rate may be, [`timer`] finds times that a
-//! timer sets, and [`setters`] lists what may set it. A candidate agrees with the measurement; it is no proof that the
-//! hardware is present.
+//! [`fit`] draws the line, [`candidates`] lists the standard ceilings that may explain a rate, [`timer`] finds
+//! times that a timer sets, and [`setters`] lists what may set such a timer. A candidate agrees with the
+//! measurement; it does not prove that the hardware is present.
 //!
-//! # How far it can be trusted
+//! # How far the candidates can be trusted
 //!
-//! Simulated sweeps (`study.rs`): 23 sizes from 2 B to 8 MiB, a floor, a ceiling of the table of which 0.93 to 1.0 is
-//! reached, 3 % noise of each time, 5 % of the times 1.2 to 3 times too long. 5,000 sweeps for each row; equal ceilings
-//! count as one. Rare hardware (`Row::is_rare`) is drawn a fifth as often as common hardware; *even* is the share where
-//! it is drawn as often.
+//! Simulated sweeps (`study.rs`): 23 sizes from 2 B to 8 MiB, a floor, a ceiling of the table of which 0.93 to 1.0
+//! is reached, 3 % noise of each time, 5 % of the times 1.2 to 3 times too long. Each row is made of 5,000 sweeps;
+//! equal ceilings count as one. Rare hardware (`Row::is_rare`) is drawn a fifth as often as common hardware; *even*
+//! is the share when rare and common hardware are drawn equally often. The last two columns are about rates 10 %
+//! away from every ceiling: how often they get no candidate, and how frequent they are.
 //!
 //! | known of the path | the true one is listed | it is first (even) | candidates, median and 90 % | none named far from all | rates far from all |
 //! |---|---|---|---|---|---|
@@ -21,11 +22,11 @@
 //! | Ethernet, sockets, slots | 99 % | 85 % (78 %) | 1, 3 | 97 % | 41 % |
 //! | InfiniBand, verbs, slots | 99 % | 82 % (74 %) | 2, 4 | 99 % | 53 % |
 //!
-//! So the list can be trusted, and its order cannot without facts. The table is dense: of the rates from 10 Mb/s to
-//! 800 Gb/s only a third is 10 % away from every rate that some hardware allows, and at most other rates several kinds
-//! of hardware are equal within the noise. The shares of *first* are below the 80 % that one would like for an unknown
-//! path, for InfiniBand and for disks; facts about slots and carriers mend that. Real hardware reaches shares below
-//! 0.93 as well: it is not listed then, and other hardware may be.
+//! So the list can be trusted, but its order cannot without facts. The table is dense: of the rates from 10 Mb/s to
+//! 800 Gb/s only a third is 10 % away from every rate that some hardware allows, and at most other rates several
+//! kinds of hardware are equal within the noise. In the column *first*, an unknown path, InfiniBand and disks are
+//! below the desired 80 %; facts about slots and carriers raise them. Real hardware also reaches shares below 0.93:
+//! then it is not listed, and other hardware may be.
 
 mod candidates;
 mod disks;

@@ -1,51 +1,51 @@
-//! Who may set a timer, by its period.
+//! The settings and clocks that may have set a timer, found by its period.
 
 use super::facts::Facts;
 use super::table::Carrier;
 use linerate_units::Nanos;
 
-/// A setting or a clock that may set the times of messages.
+/// A setting or a clock that may delay messages until a timer runs out.
 #[derive(Debug, PartialEq)]
 pub struct Setter {
-    /// What sets them, in words.
+    /// Name of the setting or clock, in words.
     pub name: &'static str,
-    /// The command that shows its value. `PORT` is the port's name.
+    /// The command that shows the value of the setting. `PORT` is the port's name.
     pub look: &'static str,
-    /// The command without which it waits no more; empty if there is none that fits each system.
+    /// The command that ends the waiting; empty if no command fits each system.
     pub off: &'static str,
-    /// Its periods.
+    /// Possible periods of the timer.
     periods: Periods,
-    /// The only drivers that have it; empty if any can.
+    /// The only drivers that have this setting; empty if any driver can.
     drivers: &'static [&'static str],
-    /// The only carrier that waits for it; `None` if both do.
+    /// The only carrier that this timer delays; `None` if it delays sockets and verbs.
     carrier: Option<Carrier>,
 }
 
-/// Periods of a setter in microseconds.
+/// Possible periods of a setter, in microseconds.
 #[derive(Debug, PartialEq)]
 enum Periods {
-    /// These.
+    /// One of these periods.
     Of(&'static [f64]),
-    /// Any in a range: the period is the value of the setting.
+    /// Any period from the first to the second value: the period is the value of the setting.
     From(f64, f64),
-    /// Whole multiples of a unit, up to a number of them.
+    /// A whole multiple of the first value, at most this many times.
     Units(f64, u32),
 }
 
-/// How far a measured period may be from that of a setter, as a share.
+/// How far a measured period may be from a period of a setter, as a share.
 const OFF: f64 = 0.02;
 
-/// A period that is measured may be of timers at both ends, one after the other.
-const ENDS: [f64; 2] = [1.0, 2.0];
+/// Number of timers that a measured period may sum up: one, or one at each end of the path.
+const TIMER_COUNTS: [f64; 2] = [1.0, 2.0];
 
-/// Longest hold-off of interrupts that is judged, in microseconds: drivers take no more than a few milliseconds.
+/// Longest time in microseconds for which a card may hold interrupts back; drivers allow a few milliseconds at most.
 const LONGEST: f64 = 10_000.0;
 
-/// The rows that any driver and any transport may have differ from this.
+/// Default fields of a setter: any driver and any carrier may have it, and no command ends it.
 const BASE: Setter =
     Setter { name: "", look: "", off: "", periods: Periods::Of(&[]), drivers: &[], carrier: None };
 
-/// Everything that may set a timer; those with few periods come first.
+/// Everything that may set a timer; setters with few possible periods come first.
 static SETTERS: [Setter; 11] = [
     //= Linux, drivers/net/ethernet/natsemi/ns83820.c: ihr in units of 100 us, 0 to 127, 2 by default
     Setter {
@@ -135,7 +135,7 @@ static SETTERS: [Setter; 11] = [
     },
 ];
 
-/// Starts of words of a card's model or of a driver's name, in lower case, and the driver.
+/// Start of a word in the model of a card or in a driver's name, in lower case; and the driver.
 //= Linux, the PCI identifiers of each driver and their help in Kconfig
 const DRIVERS: [(&str, &str); 10] = [
     ("ns83820", "ns83820"),
@@ -150,8 +150,8 @@ const DRIVERS: [(&str, &str); 10] = [
     ("mlx", "mlx"),
 ];
 
-/// What may set a timer of this period: what is of the card's driver comes first, and what is of other drivers is left
-/// out if the driver is known.
+/// What may set a timer of this period: setters of the card's driver come first, and those of other drivers are
+/// left out if the driver is known.
 pub fn setters(period: Nanos, facts: &Facts) -> Vec<&'static Setter> {
     let micros = period.0 as f64 / 1e3;
     let drivers = facts.card.as_deref().map(drivers).unwrap_or_default();
@@ -170,7 +170,7 @@ pub fn setters(period: Nanos, facts: &Facts) -> Vec<&'static Setter> {
     found
 }
 
-/// The drivers that a text names, or whose cards it names.
+/// The drivers that a text names, directly or by the model of a card.
 fn drivers(card: &str) -> Vec<&'static str> {
     let card = card.to_lowercase();
     let words = || card.split(|c: char| c.is_whitespace() || ",;()[]".contains(c));
@@ -181,7 +181,7 @@ fn drivers(card: &str) -> Vec<&'static str> {
 
 impl Periods {
     fn has(&self, micros: f64) -> bool {
-        ENDS.iter().any(|ends| self.has_one(micros / ends))
+        TIMER_COUNTS.iter().any(|ends| self.has_one(micros / ends))
     }
 
     fn has_one(&self, micros: f64) -> bool {

@@ -1,5 +1,5 @@
-//! The standard ceilings: one row for each kind of hardware, with the payload rate of each of its variants. The
-//! links of disks are in `disks.rs`.
+//! The standard ceilings: one row for each piece of hardware, with the payload rate of each way to use it
+//! (variant). The links of disks are in `disks.rs`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,26 +17,26 @@ use linerate_units::Rate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A port or a link of Ethernet.
+    /// An Ethernet port or link.
     Ethernet,
     /// A limit that a cloud sets for one flow or for an instance.
     Cloud,
-    /// A link of InfiniBand.
+    /// An InfiniBand link.
     #[serde(rename = "infiniband")]
     InfiniBand,
-    /// A slot of PCI Express.
+    /// A PCI Express slot.
     Pcie,
     /// A shared bus: conventional PCI or PCI-X.
     Pci,
-    /// A link of USB.
+    /// A USB link.
     Usb,
-    /// A link of Serial ATA.
+    /// A Serial ATA link.
     Sata,
     /// One lane of Serial Attached SCSI.
     Sas,
-    /// A port of Fibre Channel.
+    /// A Fibre Channel port.
     FibreChannel,
-    /// A channel of memory.
+    /// A memory channel.
     Memory,
 }
 
@@ -49,16 +49,16 @@ pub enum Carrier {
     Verbs,
 }
 
-/// A way to use hardware, and the payload rate that it leaves.
+/// A way to use hardware, and the payload rate that the hardware carries in this way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variant {
-    /// The way: `reads of memory, payload 128 B`. Empty if there is only one.
+    /// The way in words: `reads of memory, payload 128 B`. Empty if there is only one way.
     pub name: &'static str,
-    /// Payload in bits per second, at the most.
+    /// Highest payload rate in bits per second.
     pub rate: f64,
-    /// The only carrier that can use it so; `None` if both can.
+    /// The only carrier that can use the hardware in this way; `None` if sockets and verbs can.
     pub(super) carrier: Option<Carrier>,
-    /// Largest payload of its packets in bytes, for PCI Express.
+    /// Largest payload of a PCIe packet in bytes; `None` for other hardware.
     pub(super) payload: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Variant {
     }
 }
 
-/// The hardware of a row, where a fact about a path can name it.
+/// Link or slot of a row, to compare with the facts about a path; other hardware has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Link(Link),
@@ -80,25 +80,25 @@ pub(super) enum Part {
     Other,
 }
 
-/// A ceiling with all variants of its hardware.
+/// Hardware with a ceiling for each way to use it (variant).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) kind: Kind,
     pub(super) name: String,
     pub(super) part: Part,
-    /// Whether few hosts have it, or few use it up.
+    /// Whether few hosts have this hardware, or few loads use it up.
     pub(super) is_rare: bool,
     pub(super) variants: Vec<Variant>,
 }
 
-/// Speeds of Ethernet in Mb/s.
+/// Standard Ethernet rates in Mb/s.
 //= IEEE 802.3-2022, section 1.4; IEEE 802.3df-2024 for 800 Gb/s
 const PORTS: [u64; 13] = [
     10, 100, 1_000, 2_500, 5_000, 10_000, 25_000, 40_000, 50_000, 100_000, 200_000, 400_000,
     800_000,
 ];
 
-/// Limits of clouds in Mb/s, and what has them.
+/// Rate limits of clouds in Mb/s, and what each limit applies to.
 //= Amazon EC2 user guide, instance network bandwidth: one flow 5 Gb/s, or 10 Gb/s within a cluster placement group
 //= Amazon EC2 instance types, network specifications: 10 to 200 Gb/s for an instance
 const CLOUD: [(u64, &str); 8] = [
@@ -112,7 +112,7 @@ const CLOUD: [(u64, &str); 8] = [
     (200_000, "an instance"),
 ];
 
-/// Speeds of memory modules in millions of transfers per second, and their standard.
+/// Standards of memory modules, and their speeds in millions of transfers per second.
 //= JEDEC JESD79-2F, JESD79-3F, JESD79-4B and JESD79-5: speed grades
 const MEMORY: [(&str, &[u32]); 4] = [
     ("DDR2", &[400, 533, 667, 800]),
@@ -124,7 +124,7 @@ const MEMORY: [(&str, &[u32]); 4] = [
 const STAMPED: Transport = Transport::Tcp { timestamps: true };
 const PLAIN: Transport = Transport::Tcp { timestamps: false };
 
-/// Usual packets of IP in Ethernet: name, MTU, version of IP, transport.
+/// Usual IP packets on Ethernet: name, MTU, version of IP, transport.
 const PACKETS: [(&str, u32, Ip, Transport); 8] = [
     ("TCP with timestamps, MTU 1500", 1500, Ip::V4, STAMPED),
     ("TCP without timestamps, MTU 1500", 1500, Ip::V4, PLAIN),
@@ -136,10 +136,10 @@ const PACKETS: [(&str, u32, Ip, Transport); 8] = [
     ("UDP, MTU 9000", 9000, Ip::V4, Transport::Udp),
 ];
 
-/// Packets of RDMA over Ethernet: name, MTU.
+/// Packets of RDMA over Ethernet: name, Ethernet MTU.
 const ROCE: [(&str, u32); 2] = [("RoCEv2, MTU 1500", 1500), ("RoCEv2, MTU 9000", 9000)];
 
-/// Packets of RDMA over InfiniBand: name, MTU. No system chooses less than 1024 bytes for large messages.
+/// Packets of RDMA over InfiniBand: name, InfiniBand MTU. No system chooses less than 1024 bytes for large messages.
 const RDMA: [(&str, u32); 3] =
     [("RDMA, MTU 1024", 1024), ("RDMA, MTU 2048", 2048), ("RDMA, MTU 4096", 4096)];
 
@@ -150,16 +150,16 @@ const IPOIB: [(&str, u32, u32); 3] = [
     ("IPoIB, MTU 65520", 4096, 65_520),
 ];
 
-/// Newest generation of PCI Express that is listed: there is no hardware of the next one yet.
+/// Newest listed generation of PCI Express: there is no hardware of generation 7 yet.
 const NEWEST: u32 = 6;
 
-/// Widths of slots that are listed: common hardware has no link of 12 lanes.
+/// Listed widths of slots, in lanes: common hardware has no link of 12 lanes.
 const LANES: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// Buses that most boards and cards of their time had.
+/// Names of the buses that most boards and cards of their time had.
 const COMMON_BUSES: [&str; 3] = ["pci-32/33", "pci-64/66", "pcix-64/133"];
 
-/// Every standard ceiling.
+/// Rows of every standard ceiling.
 pub(super) fn rows() -> Vec<Row> {
     let ports = PORTS.map(|mbps| link(Link::Ethernet(Rate(mbps * 1_000_000))));
     let speeds = Speed::NAMES.into_iter();
@@ -178,12 +178,12 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// A row of hardware that no fact names.
+/// A row of hardware that no fact about a path can name.
 pub(super) fn plain(kind: Kind, name: String, variants: Vec<Variant>) -> Row {
     Row { kind, name, part: Part::Other, is_rare: false, variants }
 }
 
-/// The row of a link of any speed.
+/// The row of a network link of any speed.
 pub(super) fn link(link: Link) -> Row {
     let bits = link.capacity().low() * 8.0;
     let (kind, name, variants) = match link {
@@ -196,7 +196,8 @@ pub(super) fn link(link: Link) -> Row {
     Row { part: Part::Link(link), is_rare: is_rare_link(link), ..plain(kind, name, variants) }
 }
 
-/// Cards and cables have 1 or 4 lanes, and 2 where a port of four lanes from HDR on is split.
+/// Whether an InfiniBand link has an unusual width: cards and cables have 1 or 4 lanes, and 2 where a port of four
+/// lanes from HDR on is split.
 const fn is_rare_link(link: Link) -> bool {
     match link {
         Link::Ethernet(_) => false,
@@ -211,7 +212,7 @@ const fn is_rare_link(link: Link) -> bool {
     }
 }
 
-/// Variants of Ethernet.
+/// Payload rates of an Ethernet link of `bits` bits per second, for sockets and for RDMA.
 fn framed(bits: f64) -> Vec<Variant> {
     let roce = ROCE.into_iter().filter_map(|(name, mtu)| {
         let packet = roce::packet(&[mtu], &[roce::Version::V2(Ip::V4)], 0)?;
@@ -223,7 +224,7 @@ fn framed(bits: f64) -> Vec<Variant> {
     all
 }
 
-/// Variants of Ethernet for sockets.
+/// Payload rates of an Ethernet link of `bits` bits per second, for sockets only.
 fn sockets(bits: f64) -> Vec<Variant> {
     let one = |(name, mtu, ip, transport)| {
         let packet = ethernet::packet(&[mtu], &[ip], &[transport], 0, None)?;
@@ -233,7 +234,7 @@ fn sockets(bits: f64) -> Vec<Variant> {
     PACKETS.into_iter().filter_map(one).collect()
 }
 
-/// Variants of InfiniBand.
+/// Payload rates of an InfiniBand link of `bits` bits per second, for RDMA and for IPoIB.
 fn packed(bits: f64) -> Vec<Variant> {
     let rdma = RDMA.into_iter().filter_map(|(name, mtu)| {
         let packet = infiniband::rdma(&[mtu])?;
@@ -254,15 +255,15 @@ fn cloud(mbps: u64, what: &str) -> Row {
     plain(Kind::Cloud, name, sockets(rate.0 as f64))
 }
 
-/// Names of the variants of a slot, for each of the usual payloads: reads of memory, writes to memory.
+/// Names of the variants of a slot, for each usual payload: a read of memory and a write to memory.
 const CROSSINGS: [[&str; 2]; USUAL_PAYLOADS.len()] = [
     ["reads of memory, payload 128 B", "writes to memory, payload 128 B"],
     ["reads of memory, payload 256 B", "writes to memory, payload 256 B"],
     ["reads of memory, payload 512 B", "writes to memory, payload 512 B"],
 ];
 
-/// A slot. Its variants are without packets of the link itself: how many of them there are is part of the share
-/// that is reached.
+/// The row of a slot. Its rates count data packets only: the share that link packets take is counted in the share
+/// of the ceiling that is reached.
 fn slot(generation: u32, lanes: u32) -> Row {
     let mut variants = Vec::new();
     for (payload, names) in USUAL_PAYLOADS.into_iter().zip(CROSSINGS) {
@@ -305,9 +306,10 @@ fn memory() -> impl Iterator<Item = Row> {
     let modules = all.flat_map(|(standard, speeds)| speeds.iter().map(move |s| (standard, *s)));
     modules.map(|(standard, speed)| {
         let rate = Channels { count: 1, speed }.capacity().low() * 8.0;
-        // A copy crosses the channels up to three times, and several channels share the load.
+        // The ceiling is for one channel, crossed once. A copy crosses up to three times, and several channels
+        // share a load.
         let name = format!("one memory channel {standard}-{speed}, crossed once");
-        // A single channel that a load uses up is rare.
+        // Few loads use up a single channel.
         Row { is_rare: true, ..plain(Kind::Memory, name, vec![Variant::plain("", rate)]) }
     })
 }

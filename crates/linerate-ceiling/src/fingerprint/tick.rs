@@ -1,48 +1,49 @@
-//! A timer that runs freely, by the spread of whole round trips of many sizes.
+//! Finds a free-running timer, by the spread of the round trips of each of many sizes.
 //!
-//! The typical times alone are not enough: on a long path whose window grows by round trips, they are flat and take equal
-//! steps as well. But there no round trip is shorter than the path's. Where packets wait for a free-running timer, a
-//! message that arrives just before a tick is answered early.
+//! The typical times alone are not enough: on a long path whose window grows by round trips, they too are flat and
+//! rise in equal steps. But there no round trip is shorter than that of the path. Where packets wait for a
+//! free-running timer, a message that arrives just before a tick is answered early.
 
 use super::timer::{Timer, first_step, from_step};
 use super::{MOST_POINTS, Point};
 use linerate_units::stats::median;
 use linerate_units::{Bytes, Nanos};
 
-/// The whole round trips of a size.
+/// Shortest and median round trip of one message size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spread {
     /// Size of the message and of its answer.
     pub size: Bytes,
-    /// Shortest round trip.
+    /// Shortest round trip of this size.
     pub least: Nanos,
-    /// Median of the round trips.
+    /// Median of the round trips of this size.
     pub typical: Nanos,
 }
 
-/// Largest difference of typical times that are the same, as a share.
+/// Typical times that differ by no more than this share count as equal.
 const SAME: f64 = 0.02;
-/// Fewest sizes with the same time.
+/// Fewest sizes that must have the same typical time.
 const FLAT: usize = 6;
-/// Least share of these among all sizes up to the largest of them.
-const MOST_OF: f64 = 0.75;
-/// Highest share of the typical time that the shortest has, at half of these sizes, where some are answered early.
+/// Of all sizes up to the largest flat one, at least this share must have the same time.
+const FLAT_SHARE: f64 = 0.75;
+/// The shortest round trip, as a share of the typical one: half of the flat sizes must be at or below it, as some
+/// messages are answered early.
 const EARLY: f64 = 0.8;
-/// Least rise that the rate of larger messages predicts over these sizes, as a share of their time.
+/// The flat sizes would differ by at least this share of their time, had they the rate of larger messages.
 const RISE: f64 = 0.1;
-/// Share above the first step from which on a time is another one.
+/// A time counts as longer than the first step if it exceeds it by this share.
 const ABOVE: f64 = 0.5;
-/// How far from a whole number of periods a time is counted as one, as a share of the period.
+/// Largest distance of a time from a whole number of periods at which it counts as one, as a share of the period.
 const OFF: f64 = 0.05;
 
-/// Returns the timer that whole round trips of a sweep show; `None` if they show none.
+/// Returns the timer that the round trips of a sweep show; `None` if they show none.
 pub fn tick(rows: &[Spread]) -> Option<Timer> {
     let mut rows: Vec<Spread> = rows.iter().take(MOST_POINTS).copied().collect();
     rows.sort_by_key(|row| row.size);
     let points: Vec<Point> = rows.iter().map(point).collect();
     let (period, flat, end) = first_step(&points, SAME)?;
     let within: Vec<&Spread> = rows.iter().filter(|row| row.size <= end).collect();
-    let is_flat = flat >= FLAT && flat as f64 >= within.len() as f64 * MOST_OF;
+    let is_flat = flat >= FLAT && flat as f64 >= within.len() as f64 * FLAT_SHARE;
     let mut early: Vec<f64> = within.iter().map(|row| share(row)).collect();
     early.sort_by(f64::total_cmp);
     if !is_flat || median(&early)? > EARLY || rise(&points, end)? < RISE * period {
@@ -57,13 +58,13 @@ fn point(row: &Spread) -> Point {
     Point { size: row.size, time: row.typical }
 }
 
-/// The shortest time as a share of the typical one.
+/// The shortest round trip as a share of the typical one.
 fn share(row: &Spread) -> f64 {
     row.least.0 as f64 / (row.typical.0 as f64).max(1.0)
 }
 
-/// Nanoseconds by which the flat sizes would differ at the rate of larger messages; `None` without larger ones that take
-/// longer.
+/// Nanoseconds by which the flat sizes would differ at the rate of larger messages; `None` if no larger message
+/// takes longer.
 fn rise(points: &[Point], end: Bytes) -> Option<f64> {
     let flat = points.iter().find(|point| point.size == end)?;
     let largest = points.last()?;
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Sizes from 2 B to 8 MiB; shortest and typical time in microseconds.
+    /// Rows for sizes from 2 B to 8 MiB. `times` gives the shortest and the typical time of a size, in microseconds.
     fn rows(times: impl FnMut(u64) -> (f64, f64)) -> Vec<Spread> {
         let mut times = times;
         let sized = (1..24).map(|k| {
@@ -98,7 +99,7 @@ mod tests {
         sized.collect()
     }
 
-    /// Typical times as measured where packets were held until a tick of 200 us, and the shortest ones.
+    /// Typical times as measured where packets were held until a tick of 200 us; with shortest times.
     fn held() -> Vec<Spread> {
         let above = [375.0, 773.0, 1390.0, 2760.0, 5180.0, 11_600.0];
         rows(|size| match size.ilog2() {
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_tick_is_found_where_its_times_scatter_as_measured() {
-        // Packets that were held until a tick of 1 ms, on a busy machine.
+        // Measured where packets were held until a tick of 1 ms, on a busy machine: shortest and typical time.
         let measured = [
             (196, 990),
             (200, 994),
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_long_path_is_no_timer_though_its_window_grows_by_round_trips() {
-        // As measured over 10 ms.
+        // Measured over a path with a round trip of 10 ms.
         let long = rows(|size| {
             let trips = match size.ilog2() {
                 ..=13 => 1.0,
@@ -163,7 +164,8 @@ mod tests {
             (trips * 10_000.0, trips * 10_100.0)
         });
         assert_eq!(tick(&long), None);
-        // Large messages that a window slows down rise as if a timer held the small ones: none of those is early.
+        // A window slows large messages down: the times rise as if a timer held the small ones, but no small one is
+        // answered early.
         let answered = |share: f64| {
             let mut rows = held();
             for row in &mut rows {
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn times_that_larger_messages_explain_are_none() {
-        // 10 Gb/s over 20 us: small messages are flat, and no rate predicts otherwise.
+        // 10 Gb/s over a round trip of 20 us: small messages are flat, as the rate of larger ones predicts.
         let line = rows(|size| (10.0, 20.0 + size as f64 * 16e-4));
         assert_eq!(tick(&line), None);
         let few: Vec<Spread> = held().split_off(12);
@@ -187,7 +189,8 @@ mod tests {
         assert_eq!(tick(&[]), None);
     }
 
-    /// A sweep over a path with a floor and a rate, noise of the medians, and early answers or not.
+    /// A random sweep over a path with a floor and a rate, with noise in the medians. If `period` is set, a timer
+    /// answers some messages early.
     fn drawn(draw: &mut Draw, period: Option<f64>) -> Vec<Spread> {
         let floor = match period {
             Some(period) => period * draw.between(0.1, 0.7),

@@ -1,8 +1,8 @@
-//! Times that a timer sets. A card that holds its interrupts back, or a tick of a kernel, lets messages go at whole
-//! periods: the time of a message is flat over sizes, and then takes steps of equal height.
+//! Finds times that a timer sets. If a card holds its interrupts back, or a kernel works at its tick, messages go
+//! at whole periods: the time of a message is flat over sizes, and then rises in steps of equal height.
 //!
-//! A line has no steps: where its time is above the floor, each doubling of the size adds to it. So a time that stands
-//! still above the floor is no line, and steps at whole multiples of one time are a timer's.
+//! A fitted line has no steps: where its time is above the floor, each doubling of the size adds to the time. So a
+//! time that is flat above the floor is no line, and steps at whole multiples of one time show a timer.
 
 use super::fit::{Fit, Point, fit, ordered};
 use linerate_units::stats::median;
@@ -11,37 +11,37 @@ use linerate_units::{Bytes, Nanos};
 /// A timer that a sweep shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timer {
-    /// The time between two of its ticks, or a whole multiple of it: of round trips, with a timer at both ends, it is the
-    /// time of both.
+    /// Time between two ticks, or a whole multiple of it. If round trips wait for a timer at each end, it is the
+    /// sum of the two waits.
     pub period: Nanos,
-    /// Points of the sweep that stand at this period and at its multiples.
+    /// Number of points of the sweep whose time is this period or a multiple of it.
     pub points: usize,
 }
 
-/// Fewest points of the first step.
+/// Fewest points that the first step must have.
 const FIRST: usize = 3;
-/// Least ratio of the largest to the smallest size of the first step.
+/// Least ratio of the largest size to the smallest size of the first step.
 const WIDE: u64 = 8;
-/// Largest difference of times that are the same, as a share.
+/// Times that differ by no more than this share count as equal.
 const SAME: f64 = 0.005;
-/// From this share above the first step on, a time is another one.
+/// A time that exceeds the first step by more than this share is no part of it.
 const ABOVE: f64 = 0.03;
-/// Highest step that is judged, in periods: above, noise is as large as the distance to the next one.
+/// Highest step that is judged, in periods: above it, noise is as large as the distance to the next step.
 const HIGHEST: f64 = 12.0;
-/// How far a time may be from a step: as a share of the period, and of the time.
+/// How far a time may be from a step: the sum of a share of the period and a share of the time.
 const OFF: [f64; 2] = [0.02, 0.004];
-/// Fewest points at higher steps.
+/// Fewest points that must be at higher steps.
 const HIGHER: usize = 2;
-/// Least rise that the rate of large messages predicts between two sizes whose time stands still.
+/// Two neighbouring sizes have the same time: the rate of large messages must predict a rise of at least this share.
 const RISE: f64 = 0.03;
-/// Largest difference between these two times, and between them and a step, as shares.
+/// Largest difference between the times of these two sizes, and between them and a step, as shares.
 const STILL: [f64; 2] = [0.002, 0.005];
 
 /// Returns the timer that a sweep shows; `None` if it shows none.
 pub fn timer(points: &[Point]) -> Option<Timer> {
     let points = ordered(points);
     let (period, first, end) = first_step(&points, SAME)?;
-    // A smaller size with a longer time was disturbed.
+    // Larger sizes only: a smaller size with a longer time was disturbed.
     let above = points.iter().filter(|point| {
         let steps = point.time.0 as f64 / period;
         point.size > end && steps > 1.0 + ABOVE && steps <= HIGHEST
@@ -56,7 +56,7 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
     let higher = if is_dense && all_at_steps {
         at_steps
     } else if fit(&points).is_some_and(|fit| stands_still(&points, period, &fit)) {
-        // The others are not at a step, or are by chance.
+        // Points that are less close may be at a step by chance, so they do not count.
         let is_still = |point: &&&Point| from_step(point, period) <= STILL[1] * point.time.0 as f64;
         above.iter().filter(is_still).count()
     } else {
@@ -65,11 +65,11 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
     Some(Timer { period: Nanos(period as u64), points: first + higher })
 }
 
-/// The time that most of the shortest times share, their number and the largest size; `None` if they differ, or if they are
-/// of few sizes. Times are the same if they differ by no more than the share `same`.
+/// The time that most of the shortest times share, the number of these times, and their largest size. `None` if too
+/// few are equal, or if their sizes are too close. Times are equal if they differ by no more than the share `same`.
 pub(super) fn first_step(points: &[Point], same: f64) -> Option<(f64, usize, Bytes)> {
     let least = points.iter().map(|point| point.time.0).min()? as f64;
-    // One that is too short must not hide the step: it begins at any of the shortest times.
+    // A single time that is too short must not hide the step: the step may begin at any of the shortest times.
     let starts = points.iter().map(|point| point.time.0 as f64);
     let starts = starts.filter(|time| *time <= least * (1.0 + ABOVE));
     let of = |start: f64| {
@@ -88,14 +88,14 @@ pub(super) fn first_step(points: &[Point], same: f64) -> Option<(f64, usize, Byt
     (step.len() >= FIRST && is_wide).then_some((period, step.len(), largest.size))
 }
 
-/// How far a time is from a whole number of periods, two or more.
+/// Distance in nanoseconds of a time from the nearest whole number of periods, two or more.
 pub(super) fn from_step(point: &Point, period: f64) -> f64 {
     let time = point.time.0 as f64;
     let step = (time / period).round().max(2.0);
     (time - step * period).abs()
 }
 
-/// Whether two neighbouring sizes have the same time, at a step, although the rate of large messages predicts another one.
+/// Whether two neighbouring sizes have the same time, at a step, although the rate of large messages predicts a rise.
 fn stands_still(points: &[Point], period: f64, fit: &Fit) -> bool {
     let mut pairs = points.windows(2);
     pairs.any(|pair| {
@@ -122,7 +122,8 @@ mod tests {
         times.iter().map(point).collect()
     }
 
-    /// Sockets between two cards whose driver holds interrupts back, one way, as published.
+    /// Published one-way times in microseconds by size, for sockets between two cards whose driver holds interrupts
+    /// back.
     const HELD: [(u64, f64); 12] = [
         (8, 200.02),
         (64, 200.02),
@@ -138,7 +139,7 @@ mod tests {
         (524_288, 14_123.33),
     ];
 
-    /// The same between two cards of another sort.
+    /// Published one-way times in microseconds by size, for sockets between two cards of another type.
     const OTHER: [(u64, f64); 12] = [
         (8, 118.08),
         (64, 104.68),
@@ -158,13 +159,13 @@ mod tests {
     fn the_published_table_of_held_interrupts_shows_its_timer() {
         let found = timer(&points(&HELD)).unwrap();
         assert!((199_500..200_500).contains(&found.period.0), "{found:?}");
-        // Three at 200 us and two at 400 us; 1810.75 us is near a ninth multiple by chance.
+        // Three points at 200 us and two at 400 us; 1810.75 us is near a ninth multiple by chance and does not count.
         assert_eq!(found.points, 5);
         assert_eq!(timer(&points(&OTHER)), None);
     }
 
-    /// A sweep of sizes that double: a floor and a rate, perhaps with another rate or another floor for large
-    /// messages, noise, and 5 % of the points too long. `tick` makes a timer of its time.
+    /// A random sweep of sizes that double: a floor and a rate, perhaps with another rate or floor for large
+    /// messages, noise, and 5 % of the times too long. With `tick`, a timer of that period delays the messages.
     fn sweep(draw: &mut Draw, noise: f64, tick: Option<f64>) -> Vec<Point> {
         let floor = match tick {
             Some(tick) => tick * draw.between(0.1, 0.95),

@@ -1,4 +1,4 @@
-//! The results for a case: goodput in each direction and in both, estimates, floor, cost.
+//! The computed results for a case: goodput in each direction and in both, estimates, floor, price.
 
 use super::parts::{channels, description, express};
 use super::{Case, CaseError, Host, Slot};
@@ -7,38 +7,38 @@ use linerate_ceiling::{Bounds, Ceiling, Link, Path, Solution, cpu, memory};
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_units::Nanos;
 
-/// Bytes of the small message whose least latency is computed.
-const SMALL: f64 = 64.0;
+/// Size in bytes of the small message whose minimum one-way time is computed.
+const SMALL_MESSAGE: f64 = 64.0;
 
-/// The results for a case.
+/// The computed results for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The path with its resources.
+    /// The path of the case, with the resources that limit it.
     pub path: Path,
-    /// Near to far, without traffic in the other direction.
+    /// Goodput from near to far, without traffic in the other direction.
     pub forward: Option<Solution>,
-    /// Far to near, without traffic in the other direction.
+    /// Goodput from far to near, without traffic in the other direction.
     pub reverse: Option<Solution>,
-    /// Both directions at the same time.
+    /// Goodput of both directions that are loaded at the same time.
     pub both: Option<Solution>,
-    /// Estimates that are no ceilings.
+    /// Estimates of quantities that are no ceilings.
     pub estimates: Vec<Estimate>,
-    /// Packets per second at the forward ceiling.
+    /// Packets per second at the ceiling of forward goodput.
     pub packets: Option<Bounds>,
-    /// Cycles that one core of the receiving host has for each packet.
+    /// CPU cycles that one core of the far host has for each received packet.
     pub cycles: Option<Bounds>,
     /// The parts of the minimum one-way time of a small message.
     pub floor: Vec<Part>,
-    /// The price of the forward goodput.
+    /// The price for each Gb/s of forward goodput.
     pub price: Option<Price>,
 }
 
-/// Something that the hardware does not settle.
+/// An estimated quantity that the hardware alone does not determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// The stage of the path.
+    /// The stage of the path that the estimate is about.
     pub stage: Stage,
-    /// The place of the part.
+    /// The place of that stage: near, far, or the path between.
     pub side: Place,
     /// The estimated quantity, with its numbers.
     pub words: String,
@@ -49,14 +49,14 @@ pub struct Estimate {
 pub struct Price {
     /// Amount for each Gb/s of goodput.
     pub per_gigabit: Bounds,
-    /// The currency.
+    /// The currency of the amount.
     pub currency: String,
-    /// The unit of time that the price is for: `hour`; empty for a purchase.
+    /// The unit of time that the price is for: `hour`; empty if the hardware is bought.
     pub per: String,
 }
 
 impl Answer {
-    /// Goodput of one direction alone.
+    /// Goodput of one direction, without traffic in the other.
     pub const fn way(&self, way: Direction) -> Option<&Solution> {
         match way {
             Direction::Forward => self.forward.as_ref(),
@@ -82,7 +82,7 @@ pub fn answer(case: &Case) -> Result<Answer, CaseError> {
     let forward = path.solve(&[Direction::Forward]);
     let reverse = path.solve(&[Direction::Reverse]);
     let packets = forward.as_ref().map(|s| cpu::packets(s.goodput, payload));
-    // Packets of RDMA are the card's work.
+    // With RDMA the card handles packets, so cycles of a core for each packet are only for protocols that copy.
     let clock = case.far.clock.filter(|_| case.protocol.copies());
     Ok(Answer {
         both: path.solve(&Direction::ALL),
@@ -140,12 +140,12 @@ fn core(side: Side, host: &Host, goodput: Option<Bounds>, payload: Bounds) -> Op
     })
 }
 
-/// Packets per second, in words.
+/// A packet rate in words.
 pub(super) fn packets_in_words(packets: f64) -> String {
     format!("{:.2} M packets/s", packets / 1e6)
 }
 
-/// Cycles that a core has for a packet, in words.
+/// The CPU cycles that a core has for one packet, in words.
 pub(super) fn cycles_in_words(cycles: f64) -> String {
     format!("{cycles:.0} cycles")
 }
@@ -161,14 +161,15 @@ fn typical_memory(case: &Case, side: Side, host: &Host) -> Option<Estimate> {
     })
 }
 
-/// Only known parts of the path count: a missing part makes the floor lower, but not wrong.
+/// The parts of the minimum one-way time. A part that is not known is left out: the result is then lower, but still a
+/// minimum.
 fn floor(case: &Case) -> Vec<Part> {
     let mut parts = Vec::new();
     let links = [case.near.port.link, case.far.port.link];
     parts.extend(slot(Side::Near, &case.near));
     let rates = links.into_iter().flatten().map(Link::capacity);
     let slowest = rates.min_by(|a, b| a.high().total_cmp(&b.high()));
-    parts.extend(slowest.map(|rate| latency::serialisation("link", SMALL, rate)));
+    parts.extend(slowest.map(|rate| latency::serialisation("link", SMALL_MESSAGE, rate)));
     parts.extend(case.net.cable.map(latency::propagation));
     let each = case.net.switch_latency.map(Nanos::secs);
     let switches = case.net.switches;
@@ -184,5 +185,5 @@ fn slot(side: Side, host: &Host) -> Option<Part> {
         Slot::Bus(bus) => bus.capacity(),
         Slot::Express { .. } => express(host)?.capacity(),
     };
-    Some(latency::serialisation(&name, SMALL, capacity))
+    Some(latency::serialisation(&name, SMALL_MESSAGE, capacity))
 }

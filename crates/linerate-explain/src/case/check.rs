@@ -6,14 +6,14 @@ use linerate_ceiling::infiniband::MTUS;
 
 /// Smallest Ethernet MTU that is accepted: every host must accept packets of this size.
 //= RFC 791, section 3.1
-const SMALLEST: u32 = 576;
+const SMALLEST_MTU: u32 = 576;
 
-/// Most outputs, claims, sweeps or published figures of a case.
+/// Most outputs, claims, sweeps or published figures that a case may have.
 const MOST: usize = 100;
-/// Most differences of an output or a figure from the case.
+/// Most `set` entries of one output or published figure, in which its path differs from the case.
 const MOST_SET: usize = 32;
 
-/// Refuses parts that do not go together.
+/// Refuses values of a case that contradict each other.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let links = [&case.near, &case.far].map(|h| h.port.link);
     let links = || links.into_iter().flatten();
@@ -66,16 +66,16 @@ fn mtus(case: &Case, infiniband: bool) -> Result<(), CaseError> {
         if port.ip_mtu.is_some() && !infiniband {
             return refuse(format!("`{side}.port.ip-mtu` belongs to InfiniBand; say `mtu`"));
         }
-        if port.ip_mtu.is_some_and(|mtu| mtu < SMALLEST) {
-            return refuse(format!("`{side}.port.ip-mtu` is below {SMALLEST}"));
+        if port.ip_mtu.is_some_and(|mtu| mtu < SMALLEST_MTU) {
+            return refuse(format!("`{side}.port.ip-mtu` is below {SMALLEST_MTU}"));
         }
         let Some(mtu) = port.mtu else { continue };
         if infiniband && !MTUS.contains(&mtu) {
             let there = MTUS.map(|m| m.to_string()).join(", ");
             return refuse(format!("`{side}.port.mtu` is {mtu}; InfiniBand packets hold {there}"));
         }
-        if !infiniband && mtu < SMALLEST {
-            return refuse(format!("`{side}.port.mtu` is below {SMALLEST}"));
+        if !infiniband && mtu < SMALLEST_MTU {
+            return refuse(format!("`{side}.port.mtu` is below {SMALLEST_MTU}"));
         }
     }
     Ok(())

@@ -1,12 +1,13 @@
-//! What a case says of its path, for the sweeps that it has.
+//! What a case tells about its path, to judge the sweeps in its file.
 
 use super::{Case, Storage};
 use linerate_ceiling::Link;
 use linerate_ceiling::fingerprint::{Carrier, Facts, Known, Medium};
 
 impl Case {
-    /// The facts that rule hardware out. The slots of a case are none: a slot may have trained to less than it can, and
-    /// a sweep is there to find that. There may be other links between switches than those of the ports.
+    /// The facts that rule out hardware which the path does not have. The slots of a case are left out: a slot may have
+    /// trained to less than it can, and a sweep may find that. The list of links is not complete: switches may be
+    /// joined by other links.
     pub fn facts(&self) -> Facts {
         let ports = [&self.near.port, &self.far.port];
         let links: Vec<Link> = ports.iter().filter_map(|port| port.link).collect();
@@ -20,7 +21,8 @@ impl Case {
         }
     }
 
-    /// The network, if no disk takes part. Both ends have the same one: another case is refused.
+    /// The kind of network; `None` if the case has storage. The links of both ends have the same medium: `check`
+    /// refuses others.
     fn medium(&self, links: &[Link]) -> Option<Medium> {
         let medium =
             if links.first()?.is_infiniband() { Medium::InfiniBand } else { Medium::Ethernet };

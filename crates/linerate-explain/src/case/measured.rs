@@ -26,7 +26,7 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
     of_model(&derive(record))
 }
 
-/// The text of the case file that describes the path of an import.
+/// The text of the case file that describes the path of imported results.
 pub fn imported(material: &Material) -> Result<String, CaseError> {
     let refuse = |why: &str| Err(CaseError(why.to_owned()));
     let model = material.model();
@@ -91,7 +91,7 @@ fn story(model: &Model) -> String {
     format!("Measured: {}.", all.join("; "))
 }
 
-/// Version of IP and timestamps, as the largest packets show them.
+/// Writes the version of IP, and whether TCP carries timestamps, from the sizes of the largest packets.
 fn packets(case: &mut Table, model: &Model) {
     let peers = model.hosts.iter().filter_map(|h| h.facts.route.as_ref()?.peer);
     let Some(peer) = peers.into_iter().next() else {
@@ -115,7 +115,7 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     let mut port = Table::new();
     let sizes = model.directions.first().and_then(|d| d.base.packets);
     let mtu = sizes.and_then(|sizes| Some(sizes.path_mtu?.0));
-    // An MTU of the loopback is not a port's.
+    // A larger MTU is that of the loopback interface, not of a port.
     if let Some(mtu) = mtu.and_then(|mtu| i64::try_from(mtu).ok()).filter(|m| *m < 65_536) {
         put(&mut port, "mtu", mtu);
     }
@@ -133,14 +133,14 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     Ok(table)
 }
 
-/// A port of which no more is known than itself.
+/// Writes what is known of a port that has no route with cards: driver, and link speed of Ethernet.
 fn of_port(table: &mut Table, host: &Host) {
     let Some(port) = &host.facts.port else {
         return;
     };
     put(table, "card", port.driver.clone());
     if port.is_virtual {
-        // The ports below a bridge or a tunnel are left unspecified.
+        // What is below a bridge or a tunnel is unknown, so the slot is left unspecified.
         if host.facts.underlay() == Underlay::Nothing {
             put(table, "pcie", "none");
         }
@@ -152,12 +152,12 @@ fn of_port(table: &mut Table, host: &Host) {
     }
 }
 
-/// A speed that a case can have. The record of another host may hold any number.
+/// The speed if it is one that a case accepts. A record of another host may hold any number.
 fn sound(speed: Option<Rate>) -> Option<Rate> {
     speed.filter(|speed| speed.exact().parse::<Link>().is_ok())
 }
 
-/// The cards of a host with their links: all alike, as a case describes them.
+/// Writes the cards of a host with their links. A case describes cards of one kind only, so others are refused.
 fn cards(
     table: &mut Table,
     route: &Route,
@@ -195,7 +195,7 @@ fn cards(
     Ok(())
 }
 
-/// The narrowest link of a card, if a case file can express it.
+/// Writes the slowest PCIe link on the way to a card, if a case file can express it.
 fn slot(table: &mut Table, chain: &[Crossing<'_>]) {
     let Some(narrow) = chain.iter().min_by_key(|crossing| crossing.rate()) else {
         return;
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A host whose name tries to be a key of the file, with a card of 100 Gb/s in a slot of x8.
+    /// A host whose name looks like a key of the case file, with a card of 100 Gb/s in a slot of x8.
     fn facts() -> HostFacts {
         let link = Some(Link { speed: Some(Transfers(8_000_000_000)), width: Some(8) });
         let card = Device {

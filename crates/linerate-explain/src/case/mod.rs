@@ -1,16 +1,16 @@
-//! Case files: a path described by hand, hardware in, ceilings out.
+//! Case files: they describe a path by hand; ceilings are computed from its hardware.
 //!
-//! A file is read strictly: unknown keys and impossible hardware are refused with line and reason. A missing
-//! value is not guessed; it widens the result to an interval.
+//! A file is read strictly: unknown keys and impossible hardware are refused with line and reason. A value that is
+//! missing is not guessed; it widens the result to an interval.
 
 mod answer;
 mod check;
 mod facts;
 mod measured;
+mod outputs;
 mod packet;
 mod parts;
 mod published;
-mod told;
 mod typo;
 mod value;
 
@@ -23,8 +23,8 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
 pub use measured::{imported, measured};
+pub use outputs::{ClaimKey, Output, Reported, SizeSeries, reported};
 pub use published::{FigureCheck, Published, check_figures};
-pub use told::{ClaimKey, Output, Reported, SizeSeries, reported};
 pub use value::{Clock, Figure, Slot};
 
 /// Why a case is refused, in words; with line and caret if the text is wrong.
@@ -38,7 +38,7 @@ pub struct CaseError(String);
 pub struct Case {
     /// A title in one line.
     pub title: String,
-    /// The story of the case, for people.
+    /// The story of the case, as text for people.
     #[serde(default)]
     pub story: String,
     /// The protocol that moves the bytes.
@@ -48,7 +48,7 @@ pub struct Case {
     pub ip: Option<linerate_ceiling::ethernet::Ip>,
     /// Whether TCP segments carry timestamps.
     pub timestamps: Option<bool>,
-    /// Streams, 1 to 1024.
+    /// Number of streams, 1 to 1024.
     #[serde(default, deserialize_with = "value::count::<_, 1024>")]
     pub streams: Option<u32>,
     /// The near host.
@@ -62,46 +62,46 @@ pub struct Case {
     /// The storage on the far host, if the bytes come from there.
     #[serde(default)]
     pub storage: Storage,
-    /// The price of the hardware.
+    /// The price of the hardware of the path.
     pub price: Option<PriceTag>,
-    /// Power of the parts that the path needs, in watts.
+    /// Power of the hardware that the path needs, in watts.
     #[serde(default, deserialize_with = "value::positive")]
     pub watts: Option<f64>,
-    /// Rates of other things, to compare the path with.
+    /// Rates of other ways to move bytes, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
     /// Figures that were measured on the path and published.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// Times by size that were.
+    /// Times by message size that were measured on the path and published.
     #[serde(default)]
     pub sweep: Vec<SizeSeries>,
-    /// Outputs of programs that were.
+    /// Outputs of programs that measured the path.
     #[serde(default)]
     pub output: Vec<Output>,
-    /// Claims about them.
+    /// Claims about the measured results.
     #[serde(default)]
     pub claim: Vec<ClaimKey>,
 }
 
-/// The protocol that moves the bytes.
+/// The protocol that carries the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// TCP; over InfiniBand by IPoIB.
+    /// TCP. On InfiniBand ports it uses IP over InfiniBand.
     Tcp,
-    /// UDP; over InfiniBand by IPoIB.
+    /// UDP. On InfiniBand ports it uses IP over InfiniBand.
     Udp,
     /// RDMA: InfiniBand, or either version of RoCE.
     Rdma,
-    /// RDMA straight on Ethernet.
+    /// RoCE version 1: RDMA in Ethernet frames, without IP.
     RoceV1,
-    /// RDMA over UDP.
+    /// RoCE version 2: RDMA in UDP packets.
     RoceV2,
 }
 
 impl Protocol {
-    /// Whether a program copies received payload out of the kernel.
+    /// Whether the CPU copies received payload from the kernel to the program.
     pub const fn copies(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
@@ -113,7 +113,7 @@ impl Protocol {
 pub struct Host {
     /// The name of the host: `c5n.18xlarge`.
     pub name: String,
-    /// Clock of one core: `3.3GHz`.
+    /// Clock rate of one core: `3.3GHz`.
     #[serde(deserialize_with = "value::text")]
     pub clock: Option<Clock>,
     /// The memory of the host.
@@ -126,10 +126,10 @@ pub struct Host {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Memory {
-    /// Channels with modules.
+    /// Number of memory channels that have modules.
     #[serde(deserialize_with = "value::count::<_, 64>")]
     pub channels: Option<u32>,
-    /// Millions of transfers per second: 1600 for DDR3-1600.
+    /// Memory speed in millions of transfers per second: 1600 for DDR3-1600.
     #[serde(deserialize_with = "value::count::<_, 100_000>")]
     pub speed: Option<u32>,
     /// Whether cards can write into the cache; memory is a ceiling only if they cannot.
@@ -142,16 +142,16 @@ pub struct Memory {
 pub struct PortSpec {
     /// Model of the card, for people.
     pub card: String,
-    /// `10Gb/s` for Ethernet, `4x FDR` for InfiniBand.
+    /// Link of each port: `10Gb/s` for Ethernet, `4x FDR` for InfiniBand.
     #[serde(deserialize_with = "value::text")]
     pub link: Option<Link>,
     /// Largest packet in bytes: of IP on Ethernet, of payload on InfiniBand.
     #[serde(deserialize_with = "value::count::<_, 65_535>")]
     pub mtu: Option<u32>,
-    /// Largest packet of IP over InfiniBand.
+    /// Largest packet of IP over InfiniBand, in bytes.
     #[serde(deserialize_with = "value::count::<_, 65_535>")]
     pub ip_mtu: Option<u32>,
-    /// `gen3x8`, `gen3`, `x8`, `pci-32/33`, `pcix-64/133`, or `none` for a port without a slot.
+    /// Slot of each card: `gen3x8`, `gen3`, `x8`, `pci-32/33`, `pcix-64/133`, or `none` for a port without a slot.
     #[serde(deserialize_with = "value::text")]
     pub pcie: Option<Slot>,
     /// Largest payload of a PCIe packet in bytes.
@@ -160,29 +160,29 @@ pub struct PortSpec {
     /// Largest read that the card requests, in bytes.
     #[serde(deserialize_with = "value::size")]
     pub mrrs: Option<u32>,
-    /// Ports in use on each card.
+    /// Number of ports in use on each card.
     #[serde(deserialize_with = "value::count::<_, 4>")]
     pub ports: Option<u32>,
-    /// Cards in use, each in its own slot.
+    /// Number of cards in use, each in its own slot.
     #[serde(deserialize_with = "value::count::<_, 8>")]
     pub cards: Option<u32>,
 }
 
 impl PortSpec {
-    /// Links that leave the host.
+    /// Number of links that leave the host: those of all cards together.
     pub fn links(&self) -> u32 {
         self.cards.unwrap_or(1) * self.ports.unwrap_or(1)
     }
 }
 
-/// The network between the hosts.
+/// What the case tells about the network between the hosts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Net {
-    /// VLAN tags of each frame.
+    /// Number of VLAN tags of each frame.
     #[serde(deserialize_with = "value::count::<_, 2>")]
     pub vlans: Option<u32>,
-    /// Tunnel around the packets.
+    /// Kind of tunnel that wraps the packets.
     #[serde(deserialize_with = "value::tunnel")]
     pub tunnel: Option<Tunnel>,
     /// Highest rate that the network lets through in each direction.
@@ -205,45 +205,45 @@ pub struct Net {
     pub switch_latency: Option<Nanos>,
 }
 
-/// Storage on the far host.
+/// What the case tells about the storage on the far host.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Storage {
-    /// How several paths to the storage are used.
+    /// How the storage is used if several paths lead to it.
     #[serde(deserialize_with = "value::policy")]
     pub policy: Option<Policy>,
-    /// Payload of an operation.
+    /// Payload of an operation, in bytes.
     #[serde(deserialize_with = "value::text")]
     pub operation: Option<Bytes>,
-    /// Operations in flight at the same time.
+    /// Number of operations in flight at the same time.
     #[serde(deserialize_with = "value::count::<_, 1_000_000>")]
     pub depth: Option<u32>,
-    /// Latency of each switch.
+    /// Latency of each operation.
     #[serde(deserialize_with = "value::text")]
     pub latency: Option<Nanos>,
-    /// Most operations per second of the device.
+    /// Most operations per second that the device can do.
     #[serde(deserialize_with = "value::count::<_, 1_000_000_000>")]
     pub operations: Option<u32>,
-    /// Most payload of the device.
+    /// Highest rate of payload that the device can do.
     #[serde(deserialize_with = "value::text")]
     pub rate: Option<Rate>,
 }
 
-/// The price of the path.
+/// The price of the hardware of the path.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PriceTag {
-    /// The total price.
+    /// The total price, in units of `currency`.
     #[serde(deserialize_with = "value::amount")]
     pub amount: f64,
-    /// The currency.
+    /// The currency of the price.
     pub currency: String,
-    /// `hour` for rented hardware.
+    /// Unit of time that the price is for: `hour` for rented hardware; empty if it is bought.
     #[serde(default)]
     pub per: String,
 }
 
-/// Something that also moves bytes.
+/// Another way to move bytes, to compare the path with.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Medium {
@@ -258,17 +258,17 @@ pub struct Medium {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
-    /// Near to far.
+    /// Payload goes from near to far.
     #[default]
     Forward,
-    /// Far to near.
+    /// Payload goes from far to near.
     Reverse,
-    /// Both directions at the same time.
+    /// Payload goes in both directions at the same time.
     Both,
 }
 
 impl Case {
-    /// Reads the text of a case file, and replaces what `sets` names: `near.port.pcie=gen3x16`.
+    /// Reads the text of a case file, and replaces the values in `sets`, each written like `near.port.pcie=gen3x16`.
     pub fn read(text: &str, sets: &[impl AsRef<str>]) -> Result<Self, CaseError> {
         let mut case: Self = toml::from_str(text).map_err(|e| typo::in_file(&e))?;
         if !sets.is_empty() {
@@ -282,10 +282,10 @@ impl Case {
     }
 }
 
-/// Parts of the longest key, `near.port.pcie`.
+/// Most parts of a key: `near.port.pcie` has three.
 const DEEPEST: usize = 3;
 
-/// The case after one replacement.
+/// Replaces one value in the table of a case file, and reads the case again.
 fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
     let refuse = |why: String| CaseError(format!("`{set}` cannot be set: {why}"));
     let (key, value) = set
@@ -304,12 +304,12 @@ fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
             below.as_table_mut().ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
     }
     at.insert(last.to_owned(), typed(value.trim()));
-    // Read as text, like a file: a second decoder for tables would double the compiled code.
+    // The changed table is read as text, like a file: a second decoder for tables would double the compiled code.
     let case = toml::from_str::<Case>(&table.to_string());
     case.map_err(|e| refuse(typo::explained(e.message())))
 }
 
-/// Reads numbers and truth values as such, and everything else as text.
+/// Reads numbers and truth values by their type, and everything else as text.
 fn typed(value: &str) -> toml::Value {
     use toml::Value;
     match value.parse() {

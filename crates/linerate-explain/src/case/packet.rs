@@ -1,4 +1,4 @@
-//! The packets that a case sends, as far as it specifies them.
+//! The packets that are sent on the path of a case, as far as the case specifies them.
 
 use super::{Case, CaseError, Protocol};
 use linerate_ceiling::ethernet::{self, Ip, Transport};
@@ -6,13 +6,14 @@ use linerate_ceiling::infiniband::{self, MTUS};
 use linerate_ceiling::roce::{self, Version};
 use linerate_ceiling::{Link, Packet};
 
-/// MTUs of Ethernet if none is given: the standard's, and the largest in common use.
+/// MTUs of Ethernet that are considered if none is given: that of the standard, and the largest in common use.
 const ETHERNET_MTUS: [u32; 2] = [1500, 9000];
-/// MTUs of IP over InfiniBand if none is given: the smallest datagram, and connected mode's.
+/// MTUs of IP over InfiniBand that are considered if none is given: the smallest of datagram mode, and that of
+/// connected mode.
 //= RFC 4391, section 7; RFC 4755
 const IPOIB_MTUS: [u32; 2] = [2044, 65_520];
 
-/// The packets of the path.
+/// The sizes of the packets on the path, with their headers.
 pub(super) fn packet(case: &Case) -> Result<Packet, CaseError> {
     let ports = [&case.near.port, &case.far.port];
     let ips = case.ip.map_or(Ip::ALL.to_vec(), |ip| vec![ip]);

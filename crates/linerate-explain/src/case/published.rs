@@ -1,4 +1,4 @@
-//! Published figures compared with computed ones.
+//! Compares published figures with computed ones.
 
 use serde::Deserialize;
 
@@ -8,39 +8,39 @@ use super::{Answer, Case, CaseError, Directions, answer};
 use linerate_ceiling::{Bounds, Relation};
 use linerate_units::{Nanos, Rate};
 
-/// Share by which a ceiling may differ from another one that is the same.
-const SAME: f64 = 0.005;
+/// Largest difference between two computed ceilings that are taken for equal, as a share of one of them.
+const SAME_CEILING: f64 = 0.005;
 
-/// Ends of the keys that say how many of a part there are.
-const NUMBERS: [&str; 2] = [".ports", ".cards"];
+/// Ends of the keys that hold a number of ports or cards.
+const COUNT_KEYS: [&str; 2] = [".ports", ".cards"];
 
-/// A published figure. Exactly one of the figures is given.
+/// A published figure. Exactly one of `goodput`, `packets`, `cycles` and `round_trip` is given.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
     /// Description of the measured quantity.
     pub what: String,
-    /// Differences of the measured path from the case, as they would be typed after `--set`.
+    /// Values in which the measured path differs from the case, written as after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// The direction of the figure.
+    /// The direction in which the figure was measured.
     #[serde(default)]
     pub way: Directions,
-    /// Payload per second.
+    /// Payload per second that arrived.
     #[serde(default, deserialize_with = "value::text")]
     pub goodput: Option<Figure>,
-    /// Packets per second.
+    /// Packets that were received per second.
     #[serde(default, deserialize_with = "value::positive")]
     pub packets: Option<f64>,
-    /// Cycles that one core has for a packet.
+    /// CPU cycles that one core has for each packet.
     #[serde(default, deserialize_with = "value::positive")]
     pub cycles: Option<f64>,
-    /// Round-trip time.
+    /// Round-trip time of a message.
     #[serde(default, deserialize_with = "value::text")]
     pub round_trip: Option<Nanos>,
 }
 
-/// A published figure and the computed one.
+/// A published figure beside the computed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureCheck {
     /// Description of the measured quantity.
@@ -49,13 +49,14 @@ pub struct FigureCheck {
     pub figure: String,
     /// The computed figure, in words.
     pub computed: String,
-    /// How the two compare; `None` if nothing could be computed.
+    /// Whether the published figure reaches or exceeds the computed one; `None` if nothing could be computed.
     pub relation: Option<Relation>,
-    /// What more ports or cards change, beside another figure; `None` if the two differ in other things.
+    /// The effect of more ports or cards, compared with an earlier figure; `None` if no earlier figure differs only in
+    /// these.
     pub change: Option<String>,
 }
 
-/// Computes each published figure of a case file.
+/// Computes the figure that belongs to each published one in a case file.
 pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
     let case = Case::read(text, &[""; 0])?;
     let each = case.published.iter().map(|one| {
@@ -67,10 +68,10 @@ pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
     Ok(each.map(|(at, one)| check(one, &all[..at])).collect())
 }
 
-/// A figure, and what is computed for it.
+/// A published figure, and the range that is computed for it.
 type Both<'a> = (&'a Published, Option<Bounds>);
 
-/// A figure beside its computed one, and beside the figures before it.
+/// Compares a published figure with the computed one, and with the figures listed before it.
 fn check(one: &Both<'_>, before: &[Both<'_>]) -> FigureCheck {
     let (published, computed) = *one;
     let (figure, words) = figure(published);
@@ -87,21 +88,21 @@ fn check(one: &Both<'_>, before: &[Both<'_>]) -> FigureCheck {
     }
 }
 
-/// What more ports or cards change from one figure to another.
+/// The effect of more ports or cards on the ceiling and on the measured goodput, from one figure to another.
 fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
     let kept = from.set.iter().all(|set| to.set.contains(set)) && from.way == to.way;
     let more: Vec<&str> =
         to.set.iter().filter(|set| !from.set.contains(set)).map(String::as_str).collect();
     let is_number = |set: &&str| {
         let key = set.split('=').next().unwrap_or_default().trim();
-        NUMBERS.iter().any(|end| key.ends_with(end))
+        COUNT_KEYS.iter().any(|end| key.ends_with(end))
     };
     if !kept || more.is_empty() || !more.iter().all(is_number) {
         return None;
     }
     let ratio = after.as_ref()?.high() / before.as_ref()?.high().max(1.0);
     let measured = to.goodput.as_ref()?.rate.0 as f64 / from.goodput.as_ref()?.rate.0.max(1) as f64;
-    let computed = if (ratio - 1.0).abs() < SAME {
+    let computed = if (ratio - 1.0).abs() < SAME_CEILING {
         "adds nothing to the ceiling".to_owned()
     } else {
         format!("makes the ceiling x{ratio:.2}")
@@ -109,7 +110,7 @@ fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
     Some(format!("`{}` {computed} of `{}`; measured x{measured:.2}", more.join(", "), from.what))
 }
 
-/// The figure as a number, and in words: as published, and also in bits if it was published in bytes.
+/// The published figure as a number, and in words. A rate that was published in bytes is also given in bits.
 fn figure(p: &Published) -> (f64, String) {
     if let Some(Figure { rate, text }) = &p.goodput {
         let words = if text.ends_with("B/s") { format!("{text} = {rate}") } else { text.clone() };

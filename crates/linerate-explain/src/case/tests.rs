@@ -6,7 +6,7 @@ use linerate_plan::path::{Direction, Side};
 
 const NONE: &[&str] = &[];
 
-/// Two hosts with everything given, so that each ceiling is a number.
+/// A case of two hosts with every value given, so that each ceiling is one number and not an interval.
 const WHOLE: &str = r#"
 title = "two hosts"
 protocol = "tcp"
@@ -32,7 +32,7 @@ fn solved(text: &str, sets: &[&str]) -> Answer {
     answer(&Case::read(text, sets).unwrap()).unwrap()
 }
 
-/// Forward goodput in Gb/s, and what binds.
+/// Lowest and highest forward goodput in Gb/s, and the parts that set it.
 fn forward(text: &str, sets: &[&str]) -> (f64, f64, Vec<String>) {
     let forward = solved(text, sets).forward.unwrap();
     let Solution { goodput, binding, .. } = forward;
@@ -290,12 +290,12 @@ fn outputs_claims_and_times_belong_to_the_path_that_they_were_measured_on() {
     let [own, other] = all.as_slice() else {
         panic!("{all:?}");
     };
-    let told = |one: &Reported| {
+    let result_of = |one: &Reported| {
         let outputs: Vec<_> = one.outputs.iter().map(|o| (o.name.clone(), o.side)).collect();
         (outputs, one.material.claims.len(), one.material.sources.len())
     };
-    assert_eq!(told(own), (vec![("a".to_owned(), Side::Near)], 1, 1));
-    assert_eq!(told(other), (vec![("b".to_owned(), Side::Far)], 0, 0));
+    assert_eq!(result_of(own), (vec![("a".to_owned(), Side::Near)], 1, 1));
+    assert_eq!(result_of(other), (vec![("b".to_owned(), Side::Far)], 0, 0));
     assert_eq!(other.set, ["streams=1"]);
     let ceiling = own.material.hardware.goodput().unwrap();
     assert!(ceiling.contains(9.415e9) || (ceiling.low() - 9.415e9).abs() < 1e6);

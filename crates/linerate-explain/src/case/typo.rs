@@ -1,9 +1,9 @@
-//! Errors of the reader of TOML, with the name that was probably meant.
+//! Errors of the TOML parser, with the name that was probably meant.
 
 use super::CaseError;
 
-/// Keys of older files, and what became of them.
-const FORMER: [(&str, &str); 1] = [(
+/// Keys that older case files had: the parser's message, and what to do instead.
+const FORMER_KEYS: [(&str, &str); 1] = [(
     "unknown field `holds`",
     "delete `holds`: how a published figure compares with the computed one is derived from both",
 )];
@@ -13,7 +13,7 @@ pub(super) fn in_file(error: &toml::de::Error) -> CaseError {
     let shown = error.to_string();
     let shown = shown.trim_end();
     let message = error.message();
-    if let Some((_, now)) = FORMER.iter().find(|(key, _)| message.starts_with(key)) {
+    if let Some((_, now)) = FORMER_KEYS.iter().find(|(key, _)| message.starts_with(key)) {
         return CaseError(format!("{shown}\n{now}"));
     }
     CaseError(match meant(message) {
@@ -30,8 +30,8 @@ pub(super) fn explained(message: &str) -> String {
     }
 }
 
-/// Among the names that a message offers, the one nearest to the rejected name. The message quotes them all,
-/// the rejected one first.
+/// The name that was probably meant: of the names in a parser's message, the one nearest to the rejected name. The
+/// message quotes the rejected name first, then all allowed ones. `None` if no name is near.
 fn meant(message: &str) -> Option<&str> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let typed = quoted.next()?;
@@ -40,7 +40,7 @@ fn meant(message: &str) -> Option<&str> {
     (near(&best) <= typed.chars().count() / 3 + 1).then_some(best)
 }
 
-/// Characters to insert, delete or replace that make `b` of `a`.
+/// Number of characters to insert, delete or replace in order to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Values of a case file. A value for which no hardware exists is refused with an explanation.
+//! Parsers for the values of a case file. A value for which no hardware exists is refused with an explanation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,23 +13,23 @@ use linerate_ceiling::pcie;
 use linerate_ceiling::storage::Policy;
 use linerate_units::{Bytes, Nanos, Rate, UnitError};
 
-/// Longest time of a point: eleven days.
+/// Longest accepted time of one point of a sweep, in microseconds: eleven days.
 const LONGEST_MICROS: f64 = 1e12;
-/// Largest message of a point: 1 PiB.
+/// Largest accepted message of one point of a sweep, in bytes: 1 PiB.
 const LARGEST_SIZE: u64 = 1 << 50;
 
-/// The slot that the card sits in.
+/// The slot of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
-    /// The port has no slot, or none that can be known: it is on the board, or virtual.
+    /// The port has no slot, or one that cannot be known: the port is on the board, or virtual.
     NoSlot,
     /// A bus that the cards share.
     Bus(Bus),
     /// The known properties of a PCI Express slot.
     Express {
-        /// Generation of PCI Express.
+        /// Generation of PCI Express; `None` if the case leaves it open.
         generation: Option<u32>,
-        /// Number of PCI Express lanes.
+        /// Number of PCI Express lanes; `None` if the case leaves it open.
         lanes: Option<u32>,
     },
 }
@@ -84,12 +84,12 @@ fn generation_of(number: &str) -> Result<u32, String> {
     found.ok_or_else(|| format!("there is no generation {number} of PCIe: expected 1 to 7"))
 }
 
-/// A rate, in the words in which it was published.
+/// A rate, with the text in which it was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// The rate.
+    /// The parsed rate.
     pub rate: Rate,
-    /// The value as it was written.
+    /// The rate as it was written in the file.
     pub text: String,
 }
 
@@ -102,10 +102,10 @@ impl FromStr for Figure {
     }
 }
 
-/// Clock of a core.
+/// Clock rate of a core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
-    /// Cycles per second.
+    /// Clock rate in hertz: cycles per second.
     pub hertz: f64,
 }
 
@@ -123,7 +123,7 @@ impl FromStr for Clock {
     }
 }
 
-/// A value that is written as text.
+/// Reads a required value that is written as text.
 pub(super) fn word<'de, D, T>(d: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -143,7 +143,7 @@ where
     word(d).map(Some)
 }
 
-/// A whole number from 1 to `MOST`.
+/// Reads a whole number from 1 to `MOST`.
 pub(super) fn count<'de, D, const MOST: u32>(d: D) -> Result<Option<u32>, D::Error>
 where
     D: Deserializer<'de>,
@@ -154,7 +154,7 @@ where
     fits.map(Some).ok_or_else(refuse)
 }
 
-/// A size that PCIe knows.
+/// Reads a size in bytes that PCIe allows for a payload or a read request.
 pub(super) fn size<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
     let number = i64::deserialize(d)?;
     let found = pcie::SIZES.into_iter().find(|s| i64::from(*s) == number);
@@ -179,7 +179,7 @@ pub(super) fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D
     amount(d).map(Some)
 }
 
-/// Pairs of a size in bytes and a time in microseconds.
+/// Reads the points of a sweep: pairs of a message size in bytes and a time in microseconds.
 pub(super) fn points<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Point>, D::Error> {
     let pairs = Vec::<(u64, f64)>::deserialize(d)?;
     if pairs.len() > MOST_POINTS {

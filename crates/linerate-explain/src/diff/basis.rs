@@ -1,4 +1,5 @@
-//! What the figures of a record are of, where an import is compared: two programs rarely measure the same.
+//! Tells what the figures of a record measure. Needed if an import is compared: two programs rarely measure the same
+//! thing.
 
 use super::rows::{self, Row};
 use crate::{Explained, Table};
@@ -10,49 +11,49 @@ use linerate_record::Record;
 use linerate_record::reported::{Carrier, Transfer, Trip};
 use linerate_units::{Bytes, Rate};
 
-/// What the figures of a record are of.
+/// What the figures of a record measure: its round trips, loads and rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Basis {
     /// The round trips on the idle path; `None` if there are none.
     pub trips: Option<Trips>,
-    /// The load of each direction that was measured.
+    /// The load in each direction that was measured.
     pub loads: Vec<Loaded>,
-    /// Whether times were reported of which nobody knows if they are halves of round trips.
+    /// Whether the record has times of which it is unknown whether they are halves of round trips.
     pub has_unknown_trips: bool,
-    /// The rows of its results.
+    /// The rows of the record's results.
     pub(super) rows: Vec<Row>,
 }
 
-/// Round trips on the idle path.
+/// The round trips on the idle path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trips {
-    /// The protocol; `None` if unknown.
+    /// The protocol of the messages; `None` if unknown.
     pub carrier: Option<Carrier>,
-    /// Whether halves were reported, which are doubled.
+    /// Whether halves of round trips were reported, which are doubled here.
     pub doubled: bool,
-    /// Payload of a message; `None` if unknown.
+    /// Payload of a message in bytes; `None` if unknown.
     pub size: Option<Bytes>,
-    /// The operation, by verbs: the card answers a read, and a program a send; empty of others.
+    /// The operation of verbs, where the protocol is RDMA: the card answers a read, and a program a send. Else empty.
     pub verb: String,
 }
 
-/// The load of one direction.
+/// The load in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaded {
-    /// The direction.
+    /// The direction of the load.
     pub direction: Direction,
-    /// The protocol; `None` if unknown.
+    /// The protocol of the load; `None` if unknown.
     pub carrier: Option<Carrier>,
-    /// Connections; `None` if unknown.
+    /// Number of connections; `None` if unknown.
     pub streams: Option<u32>,
-    /// The rate of all streams that was asked for; `None` if it was not limited, or this is unknown.
-    pub asked: Option<Rate>,
-    /// Payload of a message or datagram; `None` if unknown, and of TCP, which knows none.
+    /// The rate that was requested for all streams together; `None` if there was no such limit, or it is unknown.
+    pub requested: Option<Rate>,
+    /// Payload of a message or datagram in bytes; `None` if unknown, and for TCP, which has no messages.
     pub size: Option<Bytes>,
 }
 
 impl Basis {
-    /// The basis of a run.
+    /// What the figures of a run measure.
     pub(super) fn of_record(record: &Record) -> Self {
         let plan = &record.start.plan;
         let carrier = carrier(&plan.engine);
@@ -64,7 +65,7 @@ impl Basis {
             direction: *direction,
             carrier,
             streams: Some(plan.knobs.streams),
-            asked: plan.knobs.rate(),
+            requested: plan.knobs.rate(),
             size: None,
         };
         Self {
@@ -80,7 +81,7 @@ impl Basis {
         }
     }
 
-    /// The basis of an import.
+    /// What the figures of an import measure.
     pub fn of_import(explained: &Explained<'_>) -> Self {
         let trips = |table: &Table<'_>| {
             let row = table.smallest()?;
@@ -100,7 +101,7 @@ impl Basis {
             direction: one.direction,
             carrier: Some(one.carrier),
             streams: one.streams,
-            asked: one.asked,
+            requested: one.requested,
             size: one.size.filter(|_| one.carrier != Carrier::Tcp),
         };
         let loads = Direction::ALL.into_iter();
@@ -119,7 +120,7 @@ impl Basis {
     }
 }
 
-/// The protocol of an engine; `None` of one whose figures no other program has.
+/// The protocol of an engine; `None` for an engine whose figures cannot be compared with those of other programs.
 pub(super) fn carrier(engine: &str) -> Option<Carrier> {
     let transport = transport::of(engine);
     let is = |feature| transport.has(feature);
@@ -128,7 +129,7 @@ pub(super) fn carrier(engine: &str) -> Option<Carrier> {
         .or(is(Feature::Datagrams).then_some(Carrier::Udp))
 }
 
-/// Why the figures of a subject do not compare; `None` if they do.
+/// Why two values of a figure cannot be compared; `None` if they can. `of` is the direction or idle path of the figure.
 pub(super) fn unlike(before: &Basis, after: &Basis, of: Subject) -> Option<&'static str> {
     match of.direction {
         None => {
@@ -141,7 +142,7 @@ pub(super) fn unlike(before: &Basis, after: &Basis, of: Subject) -> Option<&'sta
             let (a, b) = (before.load(direction)?, after.load(direction)?);
             protocols(a.carrier, b.carrier)
                 .or((a.streams != b.streams).then_some("another number of streams"))
-                .or((a.asked != b.asked).then_some("another rate was asked for"))
+                .or((a.requested != b.requested).then_some("another rate was asked for"))
                 .or(a.size.zip(b.size).filter(|(a, b)| a != b).map(|_| "messages of another size"))
         }
     }
@@ -158,7 +159,7 @@ fn protocols(before: Option<Carrier>, after: Option<Carrier>) -> Option<&'static
     }
 }
 
-/// What one must know of the round trips.
+/// Notes that a reader needs about the round trips of a record: which times are doubled, and which are left out.
 pub(super) fn notes(which: &str, basis: &Basis) -> Vec<String> {
     let doubled = basis.trips.as_ref().is_some_and(|trips| trips.doubled);
     let doubled = doubled.then(|| {
@@ -182,7 +183,7 @@ mod tests {
             direction: Direction::Forward,
             carrier,
             streams: Some(1),
-            asked: None,
+            requested: None,
             size: None,
         };
         change(&mut trips, &mut load);
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(loaded(&udp), Some("another protocol"));
         let more = basis(|_, load| load.streams = Some(2));
         assert_eq!(loaded(&more), Some("another number of streams"));
-        let paced = basis(|_, load| load.asked = Some(Rate(1)));
+        let paced = basis(|_, load| load.requested = Some(Rate(1)));
         assert_eq!(loaded(&paced), Some("another rate was asked for"));
         let of = |bytes| basis(|_, load| load.size = Some(Bytes(bytes)));
         let other = unlike(&of(1400), &of(64), Subject::load(Direction::Forward));

@@ -1,4 +1,4 @@
-//! Known differences of each host and its end of the path.
+//! Finds the known facts of each host and its end of the path that differ between two records.
 
 use super::{Change, Judged};
 use linerate_facts::cpu::Clocked;
@@ -70,7 +70,7 @@ fn machine(known: &mut Known, facts: &HostFacts) {
     );
 }
 
-/// Settings of the kernel that bound connections.
+/// Adds the settings of the kernel that limit connections.
 fn limits(known: &mut Known, facts: &HostFacts) {
     let three = |values: [u64; 3]| values.map(|v| v.to_string()).join(" ");
     let buffers = &facts.buffers;
@@ -101,7 +101,8 @@ fn port(known: &mut Known, facts: &HostFacts) {
     known.tell(served, Some(ranges(&port.served_by)));
 }
 
-/// The route and the ports that it leaves by: `port` first, some of whose facts are compared already.
+/// Adds the facts of a route and of the ports that packets leave by. For `port`, facts that are already compared are
+/// left out.
 fn way(known: &mut Known, route: &Route, port: Option<&Port>) {
     known.tell("own address", route.own);
     known.tell("peer address", route.peer);
@@ -164,7 +165,7 @@ fn queues(known: &mut Known, nic: &Nic) {
     }
 }
 
-/// Adds the settings in force for the connections of an end.
+/// Adds the settings in force for the connections at one end.
 fn connections(known: &mut Known, direction: Direction, made: &SetEnd) {
     let way = direction.name();
     let size = |bytes: Option<u64>| bytes.map(Bytes);

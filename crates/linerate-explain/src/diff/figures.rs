@@ -5,39 +5,40 @@ use super::{Judged, PlanChange};
 use linerate_judge::figure::{Entry, Evidence, Figure, Subject, Summary, Value};
 use linerate_units::stats::{EQUAL, Interval, is_equal};
 
-/// How two values of a figure compare. Intervals are for the ratio of the second value to the first.
+/// The outcome of comparing two values of a figure. Intervals are for the ratio of the second value to the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// The two values differ: the whole interval of their ratio is more than 3 % away from one.
     Differ(Interval),
     /// The two values are the same to within 3 %.
     Same(Interval),
-    /// The interval of the ratio does not decide.
-    Unsure(Interval),
-    /// The ratio of values of which at least one has no interval: it is not known how much runs differ.
+    /// The interval of the ratio is too wide to tell whether the values differ.
+    Unclear(Interval),
+    /// The ratio of two values, at least one of which has no interval: it is unknown whether they differ by more than
+    /// chance.
     Bare(f64),
     /// There is no ratio of the values; the text says why.
     Nothing(&'static str),
-    /// The second record was made with another load, so values are not compared.
+    /// The second record was made with another load, so the values are not compared.
     OtherPlan,
 }
 
-/// A figure of both records.
+/// A figure in both records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureChange {
     /// The figure that is compared.
     pub figure: &'static Figure,
-    /// The subject of the figure: the idle path, or a direction.
+    /// What the figure was measured on: the idle path, or one direction.
     pub of: Subject,
     /// The value in the first record; `None` if it was not measured.
     pub before: Option<Value>,
-    /// The value in the second record.
+    /// The value in the second record; `None` if it was not measured.
     pub after: Option<Value>,
     /// The outcome of the comparison.
     pub outcome: Outcome,
 }
 
-/// All figures of the records.
+/// Compares all figures of two records.
 pub(super) fn changes(
     before: &Judged<'_>,
     after: &Judged<'_>,
@@ -83,7 +84,7 @@ fn compared(before: &Summary, after: &Summary) -> Vec<FigureChange> {
     Summary::sorted(all).entries.into_iter().map(change).collect()
 }
 
-/// How a figure compares in two records.
+/// The outcome of comparing one figure in two records.
 pub(super) fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome {
     match (before, after) {
         (None, _) => Outcome::Nothing("not known before"),
@@ -95,7 +96,7 @@ pub(super) fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome 
     }
 }
 
-/// The outcome of values that have no interval of their ratio.
+/// The outcome for two values whose ratio has no interval.
 fn bare(a: &Value, b: &Value) -> Outcome {
     let ratio = b.mid / a.mid;
     let is_bare = a.evidence == Evidence::None || b.evidence == Evidence::None;
@@ -106,14 +107,14 @@ fn bare(a: &Value, b: &Value) -> Outcome {
     }
 }
 
-/// The outcome that a ratio of two values shows.
+/// The outcome for two values whose ratio has an interval.
 fn of_ratio(ratio: Interval) -> Outcome {
     if EQUAL.excludes(ratio) {
         Outcome::Differ(ratio)
     } else if is_equal(ratio) {
         Outcome::Same(ratio)
     } else {
-        Outcome::Unsure(ratio)
+        Outcome::Unclear(ratio)
     }
 }
 
@@ -131,11 +132,11 @@ mod tests {
     #[test]
     fn a_difference_lies_outside_3_percent_and_equality_within() {
         assert!(matches!(of_ratio(of(1.031, 1.2)), Outcome::Differ(_)));
-        assert!(matches!(of_ratio(of(1.029, 1.2)), Outcome::Unsure(_)));
+        assert!(matches!(of_ratio(of(1.029, 1.2)), Outcome::Unclear(_)));
         assert!(matches!(of_ratio(of(0.8, 0.969)), Outcome::Differ(_)));
-        assert!(matches!(of_ratio(of(0.8, 0.971)), Outcome::Unsure(_)));
+        assert!(matches!(of_ratio(of(0.8, 0.971)), Outcome::Unclear(_)));
         assert!(matches!(of_ratio(of(0.971, 1.029)), Outcome::Same(_)));
-        assert!(matches!(of_ratio(of(0.969, 1.029)), Outcome::Unsure(_)));
+        assert!(matches!(of_ratio(of(0.969, 1.029)), Outcome::Unclear(_)));
     }
 
     fn summary(values: &[(&'static Figure, Subject, Value)]) -> Summary {
@@ -160,7 +161,7 @@ mod tests {
         let unknown = |which| [Outcome::Nothing(which)];
         assert_eq!(outcomes(&none, &one), unknown("not known before"));
         assert_eq!(outcomes(&one, &none), unknown("not known after"));
-        assert!(matches!(outcomes(&one, &one)[..], [Outcome::Unsure(_)]));
+        assert!(matches!(outcomes(&one, &one)[..], [Outcome::Unclear(_)]));
         let zero = some(of(0.0, 2.0));
         assert_eq!(outcomes(&zero, &one), unknown("no interval"));
         let bare = |mid| summary(&[(&CPU, forward, Value::bare(mid))]);
@@ -177,7 +178,7 @@ mod tests {
         };
         let outcome = |a, b| outcome(Some(&counted(a)), Some(&counted(b)));
         assert!(matches!(outcome(50.0, 5.0), Outcome::Differ(r) if r.high < 0.2));
-        assert!(matches!(outcome(3.0, 4.0), Outcome::Unsure(_)));
+        assert!(matches!(outcome(3.0, 4.0), Outcome::Unclear(_)));
         assert_eq!(outcome(0.0, 0.0), Outcome::Nothing("none in either"));
     }
 

@@ -1,7 +1,7 @@
 //! Compares two records: their plans, hosts, measurements and verdicts.
 //!
-//! This program judges both. A value missing in one record is not a change. An interval is valid within its
-//! run: a difference between two runs does not show its reason.
+//! This program judges both records anew. A value that is missing in one record is not a change. An interval is valid
+//! only within its run: a difference between two runs does not show its reason.
 
 mod basis;
 mod disturbances;
@@ -29,7 +29,7 @@ pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
 pub use rows::{RowChange, RowFigure};
 
-/// A record with its present verdict.
+/// A record with the verdict that this version of the program gives.
 #[derive(Debug)]
 pub struct Judged<'a> {
     /// The record that was read.
@@ -42,7 +42,7 @@ pub struct Judged<'a> {
     pub verdict: Verdict,
     /// The answer to read first; `None` if there is nothing to judge.
     pub headline: Option<Headline>,
-    /// What the figures are of.
+    /// What the figures of the record measure.
     pub basis: Basis,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// An import, with what its results say.
+    /// Judges an import by what its results show.
     pub fn import(record: &'a Record, explained: &Explained<'_>) -> Self {
         Self {
             record,
@@ -73,12 +73,12 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// Whether it is an import: its plan was not one of linerate.
+    /// Whether the record is an import: another program measured it.
     fn is_import(&self) -> bool {
         self.record.imported.is_some()
     }
 
-    /// Whether it has a figure of the load of a direction, or of the idle path.
+    /// Whether the record has a figure of the load in a direction, or, for `None`, of the idle path.
     fn has_figure(&self, of: Option<Direction>) -> bool {
         let mut all = self.summary.entries.iter();
         all.any(|entry| entry.of.direction == of && entry.value.is_ok())
@@ -96,19 +96,19 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// Something that has another value in the second record.
+/// A fact or setting whose value differs in the second record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// Name of a setting, a version or a property of a port: `kernel`, `net.ipv4.tcp_rmem`.
     pub what: String,
-    /// Its value in the first record.
+    /// The value in the first record.
     pub before: String,
-    /// Its value in the second record.
+    /// The value in the second record.
     pub after: String,
 }
 
 impl Change {
-    /// A change; `None` if both values are the same.
+    /// A change from one value to another; `None` if both values are the same.
     fn of(what: impl Into<String>, before: String, after: String) -> Option<Self> {
         (before != after).then(|| Self { what: what.into(), before, after })
     }
@@ -117,7 +117,7 @@ impl Change {
 /// The changes of a path from one record to another.
 #[derive(Debug)]
 pub struct Diff {
-    /// Notes that one must know to read the rest: other hosts, runs that were cut short.
+    /// Notes that a reader needs for the rest: hosts that differ, runs that were cut short.
     pub notes: Vec<String>,
     /// The options that differ.
     pub plan: Vec<PlanChange>,
@@ -125,7 +125,7 @@ pub struct Diff {
     pub facts: Vec<(Side, Change)>,
     /// The figures that were measured in either record.
     pub figures: Vec<FigureChange>,
-    /// The rows that both records have alike: sizes of messages, operations on a disk, transfers.
+    /// The rows that are alike in both records: sizes of messages, operations on a disk, transfers.
     pub rows: Vec<RowChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
@@ -136,13 +136,13 @@ pub struct Diff {
 /// Why two records cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// Both names mean the same run.
+    /// Both names that were given belong to one run.
     #[error("both are records of the same run")]
     Same,
     /// Nothing was measured in one of the records.
     #[error("nothing was measured in the {0} record")]
     Empty(&'static str),
-    /// One of the records is of a sweep.
+    /// One of the records is of a sweep, which has no single figures.
     #[error("the {0} record is of a sweep, which has figures for each value and no single one")]
     Sweep(&'static str),
     /// One of the records is an import that has no results.
@@ -150,34 +150,34 @@ pub enum DiffError {
         "the {0} record is an import without transfers, tables by size and operations on a disk"
     )]
     NoResults(&'static str),
-    /// The rows of one record are of other things than those of the other record.
+    /// No row of one record measures the same thing as a row of the other record.
     #[error("no row of one record is like a row of the other: {0}")]
     Rows(String),
-    /// One of the records has loads, and the other round trips on the idle path.
+    /// One record has only loads, and the other only round trips on the idle path.
     #[error("one record has only round trips, and the other only loads")]
     Unlike,
     /// No direction was measured in both records.
     #[error("the records have no direction in common: {before} before, {after} after")]
     Apart {
-        /// The direction of the first.
+        /// A direction that was measured in the first record.
         before: &'static str,
-        /// The direction of the second.
+        /// A direction that was measured in the second record.
         after: &'static str,
     },
 }
 
-/// Differences that a refusal names.
-const NAMED: usize = 2;
+/// Most differences that the message of a refusal lists.
+const MOST_NAMED: usize = 2;
 
 impl DiffError {
     fn rows(unlike: &[String]) -> Self {
-        let named = unlike.iter().take(NAMED).map(String::as_str);
-        let more = (unlike.len() > NAMED).then_some("and more");
+        let named = unlike.iter().take(MOST_NAMED).map(String::as_str);
+        let more = (unlike.len() > MOST_NAMED).then_some("and more");
         Self::Rows(named.chain(more).collect::<Vec<_>>().join("; "))
     }
 }
 
-/// Compares two records.
+/// Compares two records: `before` is the first, `after` the second.
 pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> {
     if before.record == after.record {
         return Err(DiffError::Same);
@@ -192,7 +192,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     let another = plan.iter().any(|plan| plan.idle || is_varied && plan.load);
     let another = another.then_some(Outcome::OtherPlan);
     let rows = rows::compared(&before.basis.rows, &after.basis.rows, another);
-    // A sweep has figures for each size, and its verdict is on none.
+    // A sweep has figures for each size, and its verdict is about none of them.
     let is_swept = is_swept(before.record) || is_swept(after.record);
     let figures = figures::changes(before, after, &plan);
     let figures: Vec<FigureChange> = figures.into_iter().filter(|_| !is_swept).collect();
@@ -220,7 +220,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     })
 }
 
-/// Compares two studies, whose records these are: the points that both have.
+/// Compares two studies, given as their records: the points that are in both studies.
 pub fn diff_of_studies(before: &[Judged<'_>], after: &[Judged<'_>]) -> Result<Diff, DiffError> {
     let (a, b) = match (before, after) {
         ([one], [other]) => return diff(one, other),
@@ -249,19 +249,19 @@ pub fn diff_of_studies(before: &[Judged<'_>], after: &[Judged<'_>]) -> Result<Di
         facts: facts::changes(a, b),
         figures: Vec::new(),
         rows: rows.rows,
-        // Each record has its own: two of them are compared by their names.
+        // Each point has its own record and verdict, so the limits of a study are not compared.
         limits: Vec::new(),
         disturbances: Vec::new(),
         plan,
     })
 }
 
-/// Whether a record varies a factor by itself: it has figures for each value, and no single one.
+/// Whether a record varies a factor by itself: it has figures for each value of the factor, and none for the whole.
 fn is_swept(record: &Record) -> bool {
     is_by_size(record) || varied(record).is_some()
 }
 
-/// Refuses records that have no rows alike and no figures in common.
+/// Refuses two records that have neither rows alike nor figures in common.
 fn refuse(before: &Judged<'_>, after: &Judged<'_>, unlike: &[String]) -> Result<(), DiffError> {
     for (which, judged) in [("first", before), ("second", after)] {
         let has_figures = !judged.directions().is_empty() || judged.has_figure(None);
@@ -291,7 +291,7 @@ fn notes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let import = before.is_import() || after.is_import();
     for side in [Side::Near, Side::Far] {
-        // An import knows the roles of its hosts, and not their names.
+        // An import gives its hosts' roles, but not their names.
         let host = |judged: &'_ Judged<'_>| judged.model.host(side).filter(|_| !import).cloned();
         let name = |judged: &Judged<'_>| host(judged).map(|h| h.facts.name);
         if let (Some(a), Some(b)) = (name(before), name(after))

@@ -1,4 +1,4 @@
-//! What became of hosts and limits, and which records cannot be compared.
+//! Tests which hosts and limits count as changed, and which records cannot be compared.
 
 use super::*;
 use linerate_facts::{HostFacts, Port};
@@ -50,7 +50,7 @@ fn host(change: impl FnOnce(&mut HostFacts)) -> Host {
     Host { side: Side::Far, facts }
 }
 
-/// A record in which these directions were measured, with this verdict.
+/// A record in which `directions` were measured, with `verdict` as its verdict.
 fn judged<'a>(record: &'a Record, directions: &[Direction], verdict: Verdict) -> Judged<'a> {
     let mut judged = Judged::new(record);
     let model = |direction: &Direction| DirectionModel {
@@ -179,15 +179,15 @@ fn only_what_both_records_know_can_differ() {
         facts.buffers.tcp_wmem = Some([4096, 1, 2]);
     })];
     let of = |record| judged(record, &Direction::ALL, Verdict::default());
-    let told = diff(&of(&a), &of(&b)).unwrap().facts;
-    let told: Vec<String> = told
+    let reported = diff(&of(&a), &of(&b)).unwrap().facts;
+    let reported: Vec<String> = reported
         .iter()
         .map(|(side, c)| format!("{} {}: {} -> {}", side.name(), c.what, c.before, c.after))
         .collect();
-    assert_eq!(told, ["far kernel: 6.12.0 -> 6.13.1", "far MTU: 1500 -> 9000"]);
+    assert_eq!(reported, ["far kernel: 6.12.0 -> 6.13.1", "far MTU: 1500 -> 9000"]);
 }
 
-/// What became of limits from one verdict to another, both directions measured in both.
+/// The changes of limits from one verdict to another, where both records measured both directions.
 fn fates(before: Verdict, after: Verdict) -> Vec<(Fate, String)> {
     let (a, b) = (record(1), record(2));
     let of = |record, verdict| judged(record, &Direction::ALL, verdict);
@@ -199,22 +199,22 @@ fn fates(before: Verdict, after: Verdict) -> Vec<(Fate, String)> {
 fn a_limit_stays_comes_and_goes_only_where_both_records_are_sure() {
     const WINDOW: &str = "receive-window";
     let stayed = fates(limited(WINDOW), limited(WINDOW));
-    assert_eq!(stayed, [(Fate::Stayed, String::new())]);
+    assert_eq!(stayed, [(Fate::Still, String::new())]);
     for (outcome, sure) in
         [("clear", true), ("excluded", true), ("unknown", false), ("finding", false)]
     {
-        let fate = |fate| if sure { fate } else { Fate::Untold };
+        let fate = |fate| if sure { fate } else { Fate::Unclear };
         let why = match outcome {
             "finding" => "not upheld, with evidence: for a reason".to_owned(),
             other => format!("{other}: for a reason"),
         };
         let went = fates(limited(WINDOW), answered(WINDOW, outcome));
-        assert_eq!(went, [(fate(Fate::Went), why.clone())]);
-        let came = fates(answered(WINDOW, outcome), limited(WINDOW));
-        assert_eq!(came, [(fate(Fate::Came), why)]);
+        assert_eq!(went, [(fate(Fate::Gone), why.clone())]);
+        let found = fates(answered(WINDOW, outcome), limited(WINDOW));
+        assert_eq!(found, [(fate(Fate::New), why)]);
     }
     let unasked = fates(limited(WINDOW), Verdict::default());
-    assert_eq!(unasked, [(Fate::Untold, "not asked".to_owned())]);
+    assert_eq!(unasked, [(Fate::Unclear, "not asked".to_owned())]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_limit_of_a_direction_that_was_not_measured_again_did_not_go() {
     let before = judged(&a, &Direction::ALL, limited("receive-window"));
     let after = judged(&b, &[Direction::Reverse], Verdict::default());
     let limits = diff(&before, &after).unwrap().limits;
-    assert_eq!(limits[0].fate, Fate::Untold);
+    assert_eq!(limits[0].fate, Fate::Unclear);
     assert_eq!(limits[0].why, "forward was not measured");
 }
 
@@ -246,9 +246,9 @@ fn what_is_told_once_is_found_under_the_other_direction() {
     let mut untold = gone.clone();
     untold.answers[0].outcome = "unknown";
     for (after, fate, why) in [
-        (now, Fate::Stayed, ""),
-        (gone, Fate::Went, "clear: for a reason"),
-        (untold, Fate::Untold, "unknown: for a reason"),
+        (now, Fate::Still, ""),
+        (gone, Fate::Gone, "clear: for a reason"),
+        (untold, Fate::Unclear, "unknown: for a reason"),
     ] {
         let before = judged(&a, &[Direction::Reverse], slow.clone());
         let after = judged(&b, &Direction::ALL, after);
@@ -280,10 +280,10 @@ fn a_disturbance_comes_and_goes_where_the_other_record_could_tell_of_it() {
         all.into_iter().map(|d| d.fate).collect()
     };
     let clear = || answered("cpu-steal", "clear");
-    assert_eq!(fates(disturbed(), disturbed()), [Fate::Stayed]);
-    assert_eq!(fates(disturbed(), clear()), [Fate::Went]);
-    assert_eq!(fates(clear(), disturbed()), [Fate::Came]);
-    assert_eq!(fates(disturbed(), answered("cpu-steal", "unknown")), [Fate::Untold]);
-    assert_eq!(fates(disturbed(), Verdict::default()), [Fate::Untold]);
-    assert_eq!(fates(disturbed(), limited("cpu-steal")), [Fate::Stayed]);
+    assert_eq!(fates(disturbed(), disturbed()), [Fate::Still]);
+    assert_eq!(fates(disturbed(), clear()), [Fate::Gone]);
+    assert_eq!(fates(clear(), disturbed()), [Fate::New]);
+    assert_eq!(fates(disturbed(), answered("cpu-steal", "unknown")), [Fate::Unclear]);
+    assert_eq!(fates(disturbed(), Verdict::default()), [Fate::Unclear]);
+    assert_eq!(fates(disturbed(), limited("cpu-steal")), [Fate::Still]);
 }

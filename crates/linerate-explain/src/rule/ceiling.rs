@@ -1,4 +1,4 @@
-//! Rules about links and ports: full, used in part, or slower than they could be.
+//! Rules about links, ports and slots: full, used only in part, or slower than they could be.
 
 use super::super::{Explained, side_name};
 use super::fabric::ports;
@@ -6,7 +6,7 @@ use super::{Remark, fabric, full};
 use linerate_facts::finding::Finding;
 use linerate_plan::path::Side;
 
-/// Full links and slots, of transfers by sockets and of messages by verbs.
+/// Remarks on full links and slots: of transfers through sockets, and of messages by verbs.
 pub(super) fn at_one(explained: &Explained<'_>) -> Vec<Remark> {
     let mut all = full::at_one(explained);
     all.extend(fabric::full(explained));
@@ -14,15 +14,16 @@ pub(super) fn at_one(explained: &Explained<'_>) -> Vec<Remark> {
     all
 }
 
-/// Ports and slots of hosts that are slower than they could be, beside results that may have crossed them.
+/// Remarks on ports and slots of hosts that are slower than they could be, if there are results that may have crossed
+/// them.
 pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
-    // Facts alone have a section of their own.
+    // Without results, a section of its own lists the facts of each host.
     if !explained.material.has_results() {
         return Vec::new();
     }
     let each = Side::ALL.into_iter().zip(&explained.oddities);
     let all = each.flat_map(|(side, all)| all.iter().map(move |odd| (side, odd)));
-    // Results did not cross a port that carries nothing.
+    // A port that carries no traffic is left out: the results did not cross it.
     let limiting =
         all.filter(|(_, odd)| !odd.limits.is_empty() && !ports::WAITING.contains(&odd.id));
     let remark = |(side, odd): (Side, &Finding)| {
@@ -38,7 +39,7 @@ pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// What a host's facts say of one of its ports or slots.
+/// The remark that repeats a host's finding about one of its ports or slots.
 pub(super) fn slower(side: Side, odd: &Finding) -> Remark {
     let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
     let finding = Finding { what, subject: String::new(), brief: String::new(), ..odd.clone() };

@@ -1,23 +1,24 @@
-//! Rules about claims.
+//! Rules about claims: which of them the figures support or contradict.
 
 use super::super::{Best, Claim, Explained, Kind, Said, Table};
 use super::direction::network;
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
 use linerate_ceiling::Relation;
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Measured, Trip};
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// How many times the rate of TCP files must move at before TCP is excluded.
+/// Least ratio of the rate of files to the network's rate over TCP at which the files cannot have moved by TCP.
 const BEYOND_TCP: f64 = 1.3;
 
-/// How many times the claimed capacity a rate must be to contradict it: both are rounded.
+/// Least ratio of a measured rate to a claimed ceiling that contradicts the claim: both are rounded.
 const ABOVE_CEILING: f64 = 1.02;
 
-/// How many times the time before a change the time after it must be to be longer: runs differ a little.
+/// Least ratio of a round trip after a change to the one before that counts as longer: runs differ a little.
 const LONGER: f64 = 1.05;
 
-/// Tables that are named beside a time of another kind.
+/// Most tables that are named when a time cannot be compared because it is of another kind.
 const FEW: usize = 5;
 
 pub(super) fn headline(explained: &Explained<'_>) -> Vec<Remark> {
@@ -34,7 +35,7 @@ pub(super) fn headline(explained: &Explained<'_>) -> Vec<Remark> {
     claims.filter_map(remark).collect()
 }
 
-/// A claim that stands beside nothing.
+/// The remark on a claim that no figure can be compared with.
 fn alone(claim: &str) -> Remark {
     let what = format!("no figure that was read can be held against `{claim}`");
     Remark::new(Stands::Doubt, what)
@@ -70,7 +71,7 @@ fn reaches(explained: &Explained<'_>, claim: &str, claimed: f64) -> Option<Remar
     })
 }
 
-/// The ceiling of the hardware, if a figure just above it reaches a claim that no payload can.
+/// The ceiling of the hardware; only if a measured rate slightly above it reaches a claim that no payload can reach.
 fn rounded(explained: &Explained<'_>, best: &Best, claimed: f64) -> Option<Rate> {
     let ceiling = explained.material.hardware.goodput()?;
     let is_near = Relation::to_ceiling(best.rate, ceiling) != Relation::Above;
@@ -78,7 +79,7 @@ fn rounded(explained: &Explained<'_>, best: &Best, claimed: f64) -> Option<Rate>
     (is_near && reaches).then(|| Rate(ceiling.high() as u64))
 }
 
-/// A claimed time that only halves of round trips keep is not kept.
+/// Whether the shortest round trip keeps a claimed time. If only a half of a round trip does, the claim does not hold.
 fn within(explained: &Explained<'_>, claim: &str, time: Nanos) -> Option<Remark> {
     let least = |of: &dyn Fn(&Table<'_>, Nanos) -> Option<Nanos>| {
         let tables = explained.tables.iter();
@@ -116,7 +117,7 @@ pub(super) fn before(explained: &Explained<'_>) -> Vec<Remark> {
     claims.filter_map(remark).collect()
 }
 
-/// Whole round trips of the smallest messages of a table.
+/// The round trips of the smallest messages in a table.
 struct Trips<'a> {
     table: &'a Table<'a>,
     carrier: Carrier,
@@ -125,7 +126,7 @@ struct Trips<'a> {
 }
 
 impl<'a> Trips<'a> {
-    /// Those of each table that names a protocol, and says whether its times are halves.
+    /// The round trips of each table that names a protocol and tells whether its times are halves.
     fn all(explained: &'a Explained<'_>) -> Vec<Self> {
         let of = |table: &'a Table<'_>| {
             let row = table.smallest()?;
@@ -145,7 +146,7 @@ impl<'a> Trips<'a> {
     }
 }
 
-/// A time from before is held only against whole round trips of its own kind, of which the shortest counts.
+/// Compares a time before the change with the shortest round trip of the same kind after it.
 fn held(now: &[Trips<'_>], kind: Option<Kind>, before: Nanos, claim: &Claim) -> Option<Remark> {
     let is_alike = |trips: &&Trips<'_>| match kind {
         Some(Kind::Test(Carrier::Sockets)) => trips.table.is_sockets(),
@@ -164,7 +165,7 @@ fn held(now: &[Trips<'_>], kind: Option<Kind>, before: Nanos, claim: &Claim) -> 
     })
 }
 
-/// A time from before of another kind than those that were read.
+/// The remark on a time before the change whose kind no table after the change has.
 fn unlike(now: &[Trips<'_>], kind: Option<Kind>, before: Nanos, claim: &Claim) -> Remark {
     let what = match kind {
         None => format!(

@@ -1,29 +1,30 @@
-//! Rules about runs that differ in one thing: the direction, or the number of streams.
+//! Rules that compare runs which differ in one thing: direction, number of streams, or buffer.
 
 use super::super::Explained;
 use super::course::{Of, median, transfers, way};
 use super::streams::{CAPPED, FLOW_CAPS};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Transfer};
 use linerate_units::{Bytes, Nanos};
 
-/// Ratio of the rates of both ways from which one way is slower.
-const WAYS: f64 = 1.5;
+/// Least ratio of the rates of both directions at which the slower one is reported.
+const WAYS_DIFFER: f64 = 1.5;
 
-/// Ratio of the rate of many streams to that of one from which something holds each stream.
-const FLOWS: f64 = 1.3;
+/// Least ratio of the rate of many streams to the rate of one at which something limits each stream.
+const FLOWS_DIFFER: f64 = 1.3;
 
-/// Largest share of segments that are sent again where loss holds nothing.
+/// Largest share of retransmitted segments at which loss does not limit the rate.
 pub(super) const CLEAN: f64 = 2e-4;
 
-/// The best run of TCP at full rate in a direction.
+/// The fastest TCP transfer in a direction that had no requested rate and loaded this direction alone.
 fn best<'a>(explained: &'a Explained<'_>, direction: Direction) -> Option<Of<'a>> {
     let is_one = |one: &Transfer| {
         one.direction == direction
             && one.carrier == Carrier::Tcp
             && !one.both
-            && one.asked.is_none()
+            && one.requested.is_none()
     };
     transfers(explained).filter(|(_, _, one)| is_one(one)).max_by_key(|(_, _, one)| one.goodput)
 }
@@ -37,7 +38,7 @@ pub(super) fn ways(explained: &Explained<'_>) -> Vec<Remark> {
         if forward.2.goodput < reverse.2.goodput { (forward, reverse) } else { (reverse, forward) };
     let (source, result, one) = slow;
     let ratio = fast.2.goodput.0 as f64 / (one.goodput.0 as f64).max(1.0);
-    if ratio < WAYS || one.goodput.0 == 0 {
+    if ratio < WAYS_DIFFER || one.goodput.0 == 0 {
         return Vec::new();
     }
     let what = format!(
@@ -70,12 +71,12 @@ fn held(explained: &Explained<'_>, direction: Direction) -> Option<Remark> {
         one.direction == direction
             && one.carrier == Carrier::Tcp
             && one.streams == Some(1)
-            && one.asked.is_none()
+            && one.requested.is_none()
     };
     let single = transfers(explained).filter(is_single).max_by_key(|(_, _, one)| one.goodput)?;
     let (source, result, one) = single;
     let (alone, all) = (one.goodput.0 as f64, many.2.goodput.0 as f64);
-    if one.both || alone <= 0.0 || all < alone * FLOWS {
+    if one.both || alone <= 0.0 || all < alone * FLOWS_DIFFER {
         return None;
     }
     let streams = many.2.streams.unwrap_or(0);
@@ -90,7 +91,7 @@ fn held(explained: &Explained<'_>, direction: Direction) -> Option<Remark> {
     let remark = match (cap, one.repeated()) {
         (_, Some(share)) if share >= CLEAN => remark
             .because(format!(
-                "{:.2} % of the segments of the one stream were sent again",
+                "{:.2} % of the segments of the one stream were retransmitted",
                 share * 100.0
             ))
             .names(&["path-loss", "receive-window", "flow-rate-cap"]),
@@ -111,14 +112,15 @@ fn held(explained: &Explained<'_>, direction: Direction) -> Option<Remark> {
     )
 }
 
-/// Ratio of the rate of both ways together to that of one alone, below which they share one capacity.
+/// Ratio of the rate of both directions together to that of the faster one alone, below which both share one capacity.
 const TOGETHER: f64 = 1.3;
 
 pub(super) fn both(explained: &Explained<'_>) -> Vec<Remark> {
     let rate_of = |of: Option<Of<'_>>| of.map(|(_, _, one)| one.goodput.0 as f64);
     let alone = Direction::ALL.map(|direction| rate_of(best(explained, direction)));
     let together = Direction::ALL.map(|direction| {
-        let is_one = |one: &Transfer| one.both && one.direction == direction && one.asked.is_none();
+        let is_one =
+            |one: &Transfer| one.both && one.direction == direction && one.requested.is_none();
         rate_of(transfers(explained).find(|(_, _, one)| is_one(one)))
     });
     let ([Some(forward), Some(reverse)], [Some(one), Some(other)]) = (together, alone) else {
@@ -140,8 +142,8 @@ pub(super) fn both(explained: &Explained<'_>) -> Vec<Remark> {
     vec![remark]
 }
 
-/// Ratio of rates from which a larger buffer has helped.
-const HELPS: f64 = 1.5;
+/// Least ratio of the fast to the slow rate at which the larger buffer helped.
+const BUFFER_HELPS: f64 = 1.5;
 
 pub(super) fn buffers(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |direction| {
@@ -150,16 +152,16 @@ pub(super) fn buffers(explained: &Explained<'_>) -> Vec<Remark> {
             one.direction == direction
                 && one.carrier == Carrier::Tcp
                 && is_single
-                && one.asked.is_none()
+                && one.requested.is_none()
         };
         let mut all: Vec<Of<'_>> = transfers(explained).filter(|(_, _, one)| is_one(one)).collect();
         all.sort_by_key(|(_, _, one)| one.goodput);
         let (slow, fast) = (all.first()?, all.last()?);
-        let asked = fast.2.buffer.filter(|_| fast.2.buffer != slow.2.buffer)?;
-        (fast.2.goodput.0 as f64 >= slow.2.goodput.0 as f64 * HELPS).then(|| {
+        let requested = fast.2.buffer.filter(|_| fast.2.buffer != slow.2.buffer)?;
+        (fast.2.goodput.0 as f64 >= slow.2.goodput.0 as f64 * BUFFER_HELPS).then(|| {
             let before = slow.2.buffer.map_or("the usual one".to_owned(), |bytes| bytes.to_string());
             let what = format!(
-                "{}: with a buffer of {asked} the stream carries {}, and with {before} {}: a window holds it",
+                "{}: with a buffer of {requested} the stream carries {}, and with {before} {}: a window holds it",
                 way(direction),
                 rate(fast.2.goodput.0 as f64),
                 rate(slow.2.goodput.0 as f64)
@@ -175,13 +177,14 @@ pub(super) fn buffers(explained: &Explained<'_>) -> Vec<Remark> {
     Direction::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Range of the data in flight that fill a window, as shares of it: a ping without load is the shortest round trip.
+/// Range of data in flight over the window at which the window is full. The ratio may be below 1 because an idle ping
+/// is the shortest round trip.
 const FILLS: std::ops::RangeInclusive<f64> = 0.7..=1.2;
 
-/// Round trips from which a window of the usual size holds a fast path.
+/// Shortest round trip at which a window of the usual size limits a fast path.
 const LONG: Nanos = Nanos::from_millis(1);
 
-/// The largest window of a connection whose ends do not scale it, and the share of it that is in flight where it is full.
+/// The largest window without window scaling; then the range of data in flight over it at which this window is full.
 //= RFC 7323, section 2.1: the window field has 16 bits
 const UNSCALED: Bytes = Bytes(65_535);
 const AT_UNSCALED: std::ops::RangeInclusive<f64> = 0.95..=1.03;
@@ -194,12 +197,12 @@ pub(super) fn window(explained: &Explained<'_>) -> Vec<Remark> {
         let rate_now = if one.ticks.is_empty() { one.goodput.0 as f64 } else { median(&one.ticks) };
         let flight = Bytes((rate_now / 8.0 * rtt.secs()) as u64);
         let is_unscaled = AT_UNSCALED.contains(&(flight.0 as f64 / UNSCALED.0 as f64));
-        let told = one.buffer.or(one.window);
-        let window = told.or(is_unscaled.then_some(UNSCALED))?;
+        let report = one.buffer.or(one.window);
+        let window = report.or(is_unscaled.then_some(UNSCALED))?;
         let is_clean = one.repeated().is_some_and(|share| share < CLEAN) && one.streams == Some(1);
         let is_full = FILLS.contains(&(flight.0 as f64 / (window.0 as f64).max(1.0)));
         (is_clean && is_full && one.carrier == Carrier::Tcp).then(|| {
-            let (as_if, causes): (_, &[&'static str]) = if told.is_some() {
+            let (as_if, causes): (_, &[&'static str]) = if report.is_some() {
                 ("the window holds the stream", &["receive-window", "send-buffer"])
             } else {
                 ("as one that is not scaled would hold the stream", &["receive-window", "send-buffer", "path-rate"])

@@ -1,8 +1,9 @@
-//! Rules about the connections of transfers: windows and retransmissions. The judge needs the kernel's clocks to
-//! call them a limit; here the reported figures alone agree with one.
+//! Rules about the connections of transfers: windows and retransmissions. The judge needs the kernel's timers to call
+//! one of them the limit; these rules only find figures that agree with one.
 
 use super::super::Explained;
-use super::{Remark, Stands, course, rate};
+use super::{Remark, course, rate};
+use linerate_facts::finding::Stands;
 use linerate_judge::loss_leaves;
 use linerate_judge::model::{DirectionModel, Load};
 use linerate_record::reported::{Carrier, Transfer};
@@ -11,10 +12,10 @@ use linerate_units::{Bytes, Rate};
 /// Least share of a window that is in flight when the window is full.
 const FULL: f64 = 0.8;
 
-/// Largest multiple of a window that can be in flight, whatever the error of the round trip.
+/// Largest ratio of data in flight to the window; more cannot be explained by an error of the round trip.
 const MOST: f64 = 1.5;
 
-/// Range of a goodput that a loss explains, as multiples of what the loss leaves by the formula.
+/// Range of the ratio of goodput to the rate that the loss formula allows, within which the loss explains the goodput.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
 
 /// Least share of retransmitted segments that slows a sender down.
@@ -25,7 +26,7 @@ fn bases<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = &'a Direction
     model.flat_map(|model| &model.directions)
 }
 
-/// The transfer that the base load of a direction is.
+/// The transfer that a direction's base load was derived from.
 fn transfer<'a>(explained: &'a Explained<'_>, of: &DirectionModel) -> Option<&'a Transfer> {
     let alike = |one: &&Transfer| {
         let streams = one.streams.unwrap_or(1);
@@ -43,7 +44,8 @@ pub(super) fn window(explained: &Explained<'_>) -> Vec<Remark> {
         let one = transfer(explained, of)?;
         let (flight, rtt) = (of.base.tcp.in_flight?, of.base.tcp.rtt?);
         let (window, name) = narrowest(one)?;
-        // A smaller congestion window is what limits then: it grows past a window that the receiver keeps full.
+        // Then a smaller congestion window is the limit: if the receiver's window were the limit, it would have grown
+        // beyond that.
         if one.window.is_some_and(|congestion| congestion < window) {
             return None;
         }
@@ -65,10 +67,10 @@ pub(super) fn window(explained: &Explained<'_>) -> Vec<Remark> {
     bases(explained).filter_map(remark).collect()
 }
 
-/// Share of the time from which what holds a sender is its limit.
+/// Least share of the time that a window or buffer must hold the sender back to be its limit.
 const HOLDS: f64 = 0.5;
 
-/// Whether the receiver's window held the sender: what it sends again then are probes, and the little that was lost.
+/// Whether the receiver's window held the sender back. Retransmissions are then mostly window probes, not loss.
 pub(super) fn is_held(one: &Transfer) -> bool {
     one.held.window.is_some_and(|share| share >= HOLDS)
 }
@@ -113,7 +115,7 @@ pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
     course::transfers(explained).filter_map(remark).collect()
 }
 
-/// The smallest known bound of the data in flight of a stream.
+/// The smallest known bound on the data that a stream has in flight, with its name.
 fn narrowest(one: &Transfer) -> Option<(Bytes, &'static str)> {
     let offered = one.offered.map(|bytes| (bytes, "the receiver's window"));
     let buffer = one.buffer.map(|bytes| (bytes, "a requested buffer"));

@@ -1,22 +1,23 @@
-//! Rules about what kernels count: the clocks of connections, and the processors of a host.
+//! Rules about counters of a kernel: retransmissions, drops, and busy CPUs of a host.
 
 use super::super::{Explained, side_name};
+use super::Remark;
 use super::course::{MOST_RUNS, transfers};
 use super::fabric::ports;
-use super::{Remark, Stands};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Counters, CpuOf, Measured, Outcome, Source, Transfer};
 
-/// Share of the retransmissions that DSACK calls needless from which next to none of them was.
+/// Least share of retransmissions that DSACK reports as needless at which next to nothing was lost.
 const NEEDLESS: f64 = 0.8;
 
-/// Share of all segments from which loss is worth a word.
+/// Least share of retransmitted segments that is reported as loss.
 const LOSES: f64 = 1e-3;
 
-/// Share of one processor from which it is full, and the most that one thread and its interrupts take.
+/// Range of CPU use, in processors, of one full processor: one thread, at most with its interrupts.
 const FULL: std::ops::RangeInclusive<f64> = 0.9..=1.3;
 
-/// Whether next to none of the retransmissions of the transfers was needed, by what the host counted meanwhile.
+/// Whether next to none of the transfers' retransmissions was needed, by the counters of the host during a run.
 pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
     let mut runs = explained.material.runs().take(MOST_RUNS);
     runs.any(|(_, result)| match &result.measured {
@@ -28,16 +29,18 @@ pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
     })
 }
 
-/// The share of the retransmissions that were needless, by DSACK. Programs leave out counters of zero.
+/// The share of retransmissions that were needless, by DSACK; `None` without retransmissions. Programs leave out
+/// counters that are zero.
 fn needless(counters: &Counters) -> Option<f64> {
     let repeated = counters.value("TcpRetransSegs").filter(|count| *count > 0)?;
     Some(counters.value("TcpExtTCPDSACKRecv").unwrap_or(0) as f64 / repeated as f64)
 }
 
-/// Most by which the retransmissions of a host and of a transfer differ where they are the same ones.
+/// Largest relative difference between a count of the host and one of a transfer that are taken for the same packets.
 const ALIKE: f64 = 0.1;
 
-/// Whether counters are of a run: from one reading to the next, or as many retransmissions as a transfer had.
+/// Whether the counters cover one run: they are a difference of two readings, or count as many retransmissions as a
+/// transfer.
 fn is_of_run(explained: &Explained<'_>, counters: &Counters) -> bool {
     let repeated = counters.value("TcpRetransSegs").unwrap_or(0) as f64;
     let is_same = |own: u64| repeated > 0.0 && (own as f64 / repeated - 1.0).abs() <= ALIKE;
@@ -57,23 +60,26 @@ pub(super) fn retransmits(explained: &Explained<'_>) -> Vec<Remark> {
 }
 
 fn repeated(explained: &Explained<'_>, counters: &Counters) -> Option<Remark> {
-    let (sent, again) =
+    let (sent, retransmitted) =
         (counters.value("TcpOutSegs")?, counters.value("TcpRetransSegs").unwrap_or(0));
-    let share = again as f64 / (sent as f64).max(1.0);
+    let share = retransmitted as f64 / (sent as f64).max(1.0);
     let needless = needless(counters).unwrap_or(0.0);
-    let told = |what: &str| {
-        let counts = format!("{again} of {sent} segments were sent again, {:.3} %", share * 100.0);
+    let found = |what: &str| {
+        let counts = format!(
+            "{retransmitted} of {sent} segments were retransmitted, {:.3} %",
+            share * 100.0
+        );
         Remark::new(Stands::Found, what).because(counts)
     };
     let dsack = format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0);
-    // Beside transfers their rates answer.
+    // If there are transfers, their rates answer which cause limits; the counters only add to that.
     let is_alone = transfers(explained).next().is_none();
     let open = |remark: Remark, causes: &[&'static str]| {
         if is_alone { remark.names(causes).rules_out(&["path-loss"]) } else { remark }
     };
     Some(if !is_of_run(explained, counters) {
-        let remark = told(
-            "segments were sent again since the host started, or since they were read before: whether the load adds to them \
+        let remark = found(
+            "segments were retransmitted since the host started, or since they were read before: whether the load adds to them \
              is not known",
         );
         let remark = if is_alone { remark.names(&[]) } else { remark };
@@ -81,17 +87,17 @@ fn repeated(explained: &Explained<'_>, counters: &Counters) -> Option<Remark> {
     } else if needless > NEEDLESS {
         let late =
             "next to nothing was lost: the data had arrived, and the acknowledgements came late";
-        open(told(late).because(dsack), &["receiver-core", "path-reordering"])
+        open(found(late).because(dsack), &["receiver-core", "path-reordering"])
             .next("see whether a processor of the receiver is full", "mpstat -P ALL 1")
     } else if share >= LOSES {
-        told("segments are lost on the path")
+        found("segments are lost on the path")
             .because(dsack)
             .names(&["path-loss"])
             .next("the counters of every port of the path", "ethtool -S PORT")
     } else {
         open(
-            told(
-                "next to none of the segments were sent again: loss does not limit the connections",
+            found(
+                "next to none of the segments were retransmitted: loss does not limit the connections",
             ),
             &[],
         )
@@ -129,10 +135,10 @@ pub(super) fn one_core(explained: &Explained<'_>) -> Vec<Remark> {
     .collect()
 }
 
-/// Losses from which on two counts that agree are no chance.
+/// Least number of lost datagrams at which two equal counts are no coincidence.
 pub(super) const FEWEST_LOST: u64 = 20;
 
-/// Each count of a host with the name that agrees with the datagrams that a transfer lost, and that transfer.
+/// Each result whose counter `name` agrees with the datagrams that a transfer lost: source, result, count and transfer.
 pub(super) fn as_lost<'a>(
     explained: &'a Explained<'_>,
     name: &'a str,
@@ -151,7 +157,7 @@ pub(super) fn as_lost<'a>(
     })
 }
 
-/// Datagrams that the receiver's host dropped for want of room in the socket, as many as a transfer lost.
+/// Remarks on datagrams that the receiver's host dropped because its socket was full: as many as a transfer lost.
 pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
     as_lost(explained, "UdpRcvbufErrors")
         .map(|(source, result, dropped, one)| {
@@ -170,11 +176,12 @@ pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
         .collect()
 }
 
-/// Share of a CPU's time from which it is full, and the share of all CPUs together up to which the others rest.
+/// Least share of its time in which a full CPU is busy; then the largest mean share of all CPUs at which the others are
+/// idle enough.
 const CPU_FULL: f64 = 0.95;
 const OTHERS_REST: f64 = 0.8;
 
-/// A CPU that is full while others rest, by a table of all of them.
+/// Remarks on a CPU that is full while others are idle, from a table of all CPUs.
 pub(super) fn full_cpu(explained: &Explained<'_>) -> Vec<Remark> {
     let all = explained.material.runs().take(MOST_RUNS);
     all.filter_map(|(source, result)| {
@@ -208,7 +215,7 @@ pub(super) fn full_cpu(explained: &Explained<'_>) -> Vec<Remark> {
                 .names(&["softirq-core"])
                 .next("which CPUs the queues of the port interrupt", "cat /proc/interrupts")
         } else {
-            // Beside other rules: a busy thread may be of anything.
+            // No answer: a busy CPU may belong to any program.
             let what = format!("{full} of the CPUs in the table are full, CPU {cpu} most");
             let remark = shown(what).next("the program on that CPU", "top -H");
             Remark { answer: None, ..remark }
@@ -217,7 +224,7 @@ pub(super) fn full_cpu(explained: &Explained<'_>) -> Vec<Remark> {
     .collect()
 }
 
-/// The number of CPUs of a host. Where one host alone is known, the other one is taken to be alike.
+/// The number of CPUs of a host. If only one host is known, the other is assumed to have as many.
 fn cpus(explained: &Explained<'_>, side: Side) -> Option<usize> {
     let mut hosts = explained.material.hosts();
     hosts.sort_by_key(|(of, _)| *of != side);

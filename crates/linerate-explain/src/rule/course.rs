@@ -1,18 +1,19 @@
-//! Rules about the course of one transfer: what its rows say before any ceiling.
+//! Rules about the course of one transfer: what its intervals show without any ceiling.
 
 use super::super::Explained;
-use super::{Remark, Stands, connections, counters, rate};
+use super::{Remark, connections, counters, rate};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Measured, Outcome, Source, Transfer};
 use linerate_units::{Bytes, Rate};
 
-/// A transfer, and where it stands.
+/// A transfer, with the source and the result that it was read from.
 pub(super) type Of<'a> = (&'a Source, &'a Outcome, &'a Transfer);
 
-/// Most runs that are compared with each other: their pairs are many more.
+/// Most runs that are compared with each other: the number of pairs grows with its square.
 pub(super) const MOST_RUNS: usize = 1_000;
 
-/// The transfers with their place in the input, up to a bound.
+/// All transfers with their place in the input, at most `MOST_RUNS`.
 pub(super) fn transfers<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Of<'a>> {
     let runs = explained.material.runs();
     let all = runs.filter_map(|(source, result)| match &result.measured {
@@ -22,7 +23,7 @@ pub(super) fn transfers<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item 
     all.take(MOST_RUNS)
 }
 
-/// `client to server`.
+/// A direction in words: `client to server`.
 pub(super) const fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Forward => "client to server",
@@ -30,11 +31,11 @@ pub(super) const fn way(direction: Direction) -> &'static str {
     }
 }
 
-/// Most segments in a congestion window that each lost segment leaves: Linux begins anew with one.
+/// Congestion window, in segments, up to which every segment was lost: after such a loss Linux starts again with one.
 //= net/ipv4/tcp_input.c, tcp_enter_loss: snd_cwnd = tcp_packets_in_flight + 1
 const FEW_SEGMENTS: u64 = 2;
 
-/// Payload of a segment in packets of 9000 bytes, at the least, and in those of 1500, at the most.
+/// Least payload of a segment in packets of 9000 bytes; then the most payload of one in packets of 1500 bytes.
 const JUMBO: Bytes = Bytes(8_900);
 const USUAL: Bytes = Bytes(1_460);
 
@@ -44,29 +45,29 @@ pub(super) fn nothing(explained: &Explained<'_>) -> Vec<Remark> {
 }
 
 fn stuck((source, result, one): Of<'_>) -> Option<Remark> {
-    let told = |what: &str| {
+    let found = |what: &str| {
         let what = format!("{}: nothing arrived; {what}", way(one.direction));
         Remark::new(Stands::Found, what).of(one.direction).shown_by(source, result)
     };
     if one.carrier == Carrier::Udp {
         return Some(
-            told("every datagram was lost or refused")
+            found("every datagram was lost or refused")
                 .names(&["path-loss", "socket-drops"])
                 .next("see whether a firewall counts them", "sudo nft list ruleset"),
         );
     }
     let repeated = one.retransmits?;
-    let sent_again = format!("{repeated} segments were sent again");
+    let repeats = format!("{repeated} segments were retransmitted");
     if repeated == 0 {
-        return Some(told("nothing was sent again either, so that nothing was lost: the sender had nothing to send, or was not allowed to")
-            .because(sent_again)
+        return Some(found("nothing was retransmitted either, so that nothing was lost: the sender had nothing to send, or was not allowed to")
+            .because(repeats)
             .names(&[])
             .next("the same test without -w and other limits", "iperf3 -c HOST"));
     }
     let Some(window) = one.window else {
         return Some(
-            told("what was sent was lost")
-                .because(sent_again)
+            found("what was sent was lost")
+                .because(repeats)
                 .names(&["mtu-black-hole", "path-loss"]),
         );
     };
@@ -78,14 +79,14 @@ fn stuck((source, result, one): Of<'_>) -> Option<Remark> {
             )
             .next("the MTU of the ports of both ends", "ip link")
     };
-    let held = format!("{sent_again}, and the congestion window was {window} at most");
+    let held = format!("{repeats}, and the congestion window was {window} at most");
     if (JUMBO.0..JUMBO.0 * FEW_SEGMENTS).contains(&window.0) {
         let what = "the connection opened, and not one packet of 9000 bytes got through: a port between the hosts lets \
                     only smaller ones pass";
-        return Some(probe(told(what).because(held).names(&["mtu-black-hole"])));
+        return Some(probe(found(what).because(held).names(&["mtu-black-hole"])));
     }
     let what = "the connection opened, and what was sent then was lost";
-    let remark = told(what).because(held);
+    let remark = found(what).because(held);
     Some(if window.0 <= USUAL.0 * FEW_SEGMENTS {
         probe(remark.names(&["mtu-black-hole", "path-loss"]))
     } else {
@@ -95,17 +96,17 @@ fn stuck((source, result, one): Of<'_>) -> Option<Remark> {
     })
 }
 
-/// Share of the segments from which loss is worth a word, and from which loss itself is the answer.
+/// Least share of lost segments that is reported; then the least share at which loss itself is the answer.
 const SOME: f64 = 0.001;
 const LOSES: f64 = 0.01;
 
-/// Share from which a link is bad rather than full.
+/// Least share of lost segments at which a link is faulty and not just full.
 const BAD: f64 = 0.1;
 
-/// Variation within which a rate is steady, as a share of its median.
+/// Largest deviation of a steady rate from its median, as a share of the median.
 const STEADY: f64 = 0.05;
 
-/// Least number of intervals that show a course.
+/// Least number of intervals that can show a course over time.
 const FEWEST: usize = 4;
 
 pub(super) fn loses(explained: &Explained<'_>) -> Vec<Remark> {
@@ -119,7 +120,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
         return None;
     }
     let what = format!(
-        "{}: {:.2} % of the segments were sent again, and {} arrived",
+        "{}: {:.2} % of the segments were retransmitted, and {} arrived",
         way(one.direction),
         share * 100.0,
         rate(one.goodput.0 as f64)
@@ -140,10 +141,10 @@ fn losing(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
         ));
         remark = remark.rules_out(&["sender-core", "receiver-core"]);
     }
-    if let Some(asked) = one.asked.filter(|asked| asked.0 > one.goodput.0) {
-        remark = remark.because(format!("{asked} were asked for: that is not the limit"));
+    if let Some(requested) = one.requested.filter(|requested| requested.0 > one.goodput.0) {
+        remark = remark.because(format!("{requested} were asked for: that is not the limit"));
     }
-    // A policer leaves a steady rate, and a full queue loses as well.
+    // A policer gives a steady rate with loss, and a full queue loses packets too: both causes stay possible.
     let causes: &[&'static str] = if is_flat(&one.ticks) && share < BAD {
         &["path-rate", "path-loss"]
     } else if share < LOSES {
@@ -162,7 +163,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
     )
 }
 
-/// Whether the judge knows that the rate of a direction fell while it was loaded.
+/// Whether the judge found that the rate of a direction fell while it was loaded.
 pub(super) fn fell(explained: &Explained<'_>, one: &Transfer) -> bool {
     let model = explained.model.iter();
     model
@@ -170,7 +171,7 @@ pub(super) fn fell(explained: &Explained<'_>, one: &Transfer) -> bool {
         .any(|of| of.direction == one.direction && of.fell.is_some())
 }
 
-/// Whether rates vary little, the first one aside.
+/// Whether the rates of all intervals, except the first one, are near their median.
 pub(super) fn is_flat(ticks: &[f64]) -> bool {
     let rest = ticks.get(1..).unwrap_or_default();
     let middle = median(rest);
@@ -183,23 +184,25 @@ pub(super) fn median(rates: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Ratio of the first rate to the one that follows from which the rate has changed, and of a first interval alone.
+/// Least ratio of the earlier rate to the later one that counts as a step; then that ratio if only the first interval
+/// is faster.
 const STEP: f64 = 4.0 / 3.0;
 const FIRST: f64 = 1.5;
 
-/// Intervals for which the later rate must hold.
+/// Number of intervals that must keep the later rate.
 const HOLDS: usize = 3;
 
 pub(super) fn step(explained: &Explained<'_>) -> Vec<Remark> {
     let all =
-        transfers(explained).filter(|(_, _, one)| !fell(explained, one) && one.asked.is_none());
+        transfers(explained).filter(|(_, _, one)| !fell(explained, one) && one.requested.is_none());
     all.filter_map(stepped).collect()
 }
 
 /// Most intervals that are compared with all others.
 const MOST: usize = 256;
 
-/// The means of intervals that are joined until they are few enough, and how many of them each has.
+/// The intervals, joined in groups so that at most `MOST` are left: the mean rate of each group, and intervals per
+/// group.
 fn few(ticks: &[f64]) -> (Vec<f64>, usize) {
     let joined = ticks.len().div_ceil(MOST).max(1);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
@@ -229,7 +232,8 @@ fn stepped((source, result, one): Of<'_>) -> Option<Remark> {
     let bytes = Bytes((before / 8.0 * secs) as u64);
     let remark =
         Remark::new(Stands::Found, what).because(format!("{bytes} went at the first rate"));
-    // A bucket is full when a load begins. Later on other traffic that begins takes as much.
+    // A token bucket is full when a load begins, so its step comes first. A later step may also be other traffic that
+    // begins.
     let remark = if at == 1 {
         remark
             .because("a bucket of tokens or a credit that is used up looks so")
@@ -260,14 +264,15 @@ pub(super) fn same_host(explained: &Explained<'_>) -> Vec<Remark> {
     remark.into_iter().collect()
 }
 
-/// Share of the offered datagrams below which the path carried the load, and from which it did not.
+/// Largest share of lost datagrams at which the path carried the load; then the least share at which it did not.
 const WHOLE: f64 = 0.005;
 const LOSSY: f64 = 0.005;
 
-/// Ratio of loads whose shares of loss tell a bad link from a full one, and the ratio within which these are one share.
+/// Ratio of two offered loads that are far enough apart to tell a faulty link (the same share is lost) from a full one;
+/// also the largest ratio of loss shares that are taken for the same.
 const APART: f64 = 1.5;
 
-/// Ratio of two offered rates from which they are one.
+/// Least ratio of two offered rates that count as the same rate.
 const SAME: f64 = 0.95;
 
 pub(super) fn ladder(explained: &Explained<'_>) -> Vec<Remark> {
@@ -289,10 +294,11 @@ pub(super) fn ladder(explained: &Explained<'_>) -> Vec<Remark> {
     Direction::ALL.into_iter().filter_map(of).collect()
 }
 
-/// Largest datagram that an MTU of 1500 carries in one packet, with the header of IPv4.
+/// Largest UDP payload that fits into one packet at an MTU of 1500, with IPv4.
 const WHOLE_PACKET: Bytes = Bytes(1_472);
 
-/// Large datagrams that are lost, where small ones at that rate are not: each of their packets may be lost.
+/// Finds large datagrams that are lost while small ones at the same rate are not: a large one needs several packets,
+/// and is lost with any of them.
 fn split(
     explained: &Explained<'_>,
     runs: &[(Of<'_>, f64, f64)],
@@ -300,7 +306,7 @@ fn split(
 ) -> Option<Remark> {
     let ((source, result, one), offered, lost) = hardest;
     let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
-    // A socket with room for few of them loses them alike.
+    // A socket with room for only a few large datagrams drops them as well, so that cause stays possible.
     let fails = counters::as_lost(explained, "IpReasmFails").next().is_some();
     let causes: &[&'static str] =
         if fails { &["fragmentation"] } else { &["fragmentation", "socket-drops"] };
@@ -325,14 +331,15 @@ fn split(
     )
 }
 
-/// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
+/// Compares UDP loads of one direction by their offered rate: either loss begins at a rate, or the same share is lost
+/// at each.
 fn knee(explained: &Explained<'_>, runs: &[(Of<'_>, f64, f64)]) -> Option<Remark> {
     let gentlest = runs.first()?;
     let hardest = runs.iter().rev().find(|run| run.2 >= LOSSY)?;
     let ((source, result, one), offered, lost) = *hardest;
     let way = way(one.direction);
     let got = Rate(one.goodput.0);
-    let told =
+    let found =
         |what: String| Remark::new(Stands::Found, what).of(one.direction).shown_by(source, result);
     let row = |(_, offered, lost): &(Of<'_>, f64, f64)| {
         format!("of {} offered {:.1} % were lost", Rate(*offered as u64), lost * 100.0)
@@ -343,7 +350,7 @@ fn knee(explained: &Explained<'_>, runs: &[(Of<'_>, f64, f64)]) -> Option<Remark
     let remark = if let Some(remark) = split(explained, runs, hardest) {
         remark
     } else if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
-        told(format!(
+        found(format!(
             "{way}: {:.1} % of the datagrams were lost, and another run at that rate lost next to none: not the rate loses \
              them, but how they are sent, or something that comes and goes",
             lost * 100.0
@@ -353,7 +360,7 @@ fn knee(explained: &Explained<'_>, runs: &[(Of<'_>, f64, f64)]) -> Option<Remark
         .because(row(whole))
         .next("the same run again, in turns", "iperf3 -c HOST -u -b RATE")
     } else if let Some(whole) = whole {
-        told(format!(
+        found(format!(
             "{way}: the path carries about {got}: {} arrived whole, and of more a part is lost",
             Rate(whole.1 as u64)
         ))
@@ -362,13 +369,13 @@ fn knee(explained: &Explained<'_>, runs: &[(Of<'_>, f64, f64)]) -> Option<Remark
         .because(row(whole))
         .next("rates between both", "iperf3 -c HOST -u -b RATE")
     } else if offered >= gentlest.1 * APART && largest <= smallest * APART {
-        told(format!("{way}: {:.0} % of the datagrams are lost at every rate: a link or a port loses them, and no limit of the rate does", lost * 100.0))
+        found(format!("{way}: {:.0} % of the datagrams are lost at every rate: a link or a port loses them, and no limit of the rate does", lost * 100.0))
             .names(&["path-loss"])
             .rules_out(&["path-rate"])
             .because(row(gentlest))
             .next("the counters of every port of the path", "ethtool -S PORT")
     } else {
-        told(format!("{way}: {:.1} % of the datagrams were lost, and {got} arrived", lost * 100.0))
+        found(format!("{way}: {:.1} % of the datagrams were lost, and {got} arrived", lost * 100.0))
             .names(&["path-rate", "path-loss", "socket-drops"])
             .next("half the rate: loss that stays a share is the link's, loss that ends is a limit of the rate", "iperf3 -c HOST -u -b RATE")
     };

@@ -1,29 +1,32 @@
-//! A rule about packets that the wire damaged: counters of a port that grew beside a transfer that lost as many.
+//! Rules about packets that the link damaged, or a port dropped: a counter of the port grew, and a transfer lost as
+//! many.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::super::{Explained, side_name};
+use super::Remark;
 use super::connections::MATTERS;
 use super::counters::FEWEST_LOST;
 use super::course::{Of, transfers, way};
 use super::fabric::ports;
-use super::{Remark, Stands};
+use linerate_facts::finding::Stands;
 use linerate_facts::nic::counted::{self, Meaning};
 use linerate_facts::nic::{Counter, Nic};
 use linerate_plan::path::Side;
 use linerate_record::reported::Transfer;
 
-/// Damaged packets for each one that was sent again, where they are the same ones. Other traffic between both readings has
-/// some as well, and of some frames neither end knows that they were lost.
-const SAME: RangeInclusive<f64> = 0.5..=3.0;
+/// Range of damaged packets over retransmitted ones within which both counts are of the same packets. Other traffic
+/// adds to the first count, and some damaged frames are never missed by either end.
+const SAME_PACKETS: RangeInclusive<f64> = 0.5..=3.0;
 
-/// The same of counts that nothing else changed.
+/// Range of dropped over lost packets where both counts are of the same packets and no other traffic was counted.
 const SAME_COUNT: RangeInclusive<f64> = 0.98..=1.02;
-/// Packets that the port dropped for each one that was lost, where they are the same ones.
+/// Range of packets that the receiver's port dropped over those that were lost, where both counts are of the same
+/// packets.
 const DROPPED: RangeInclusive<f64> = 0.8..=1.5;
 
-/// The counter of a meaning that has grown most between two readings of a port, and by how much.
+/// The port's counter with one of these meanings that grew most between two readings, and its growth.
 fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
     let before = nic.before.counters.iter();
     let before: BTreeMap<&str, u64> = before.map(|old| (&*old.name, old.value)).collect();
@@ -38,11 +41,11 @@ fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
     more.filter(|(_, more)| *more > 0).max_by_key(|(_, more)| *more)
 }
 
-/// Packets that a port dropped for want of room, as many as a transfer lost.
+/// Remarks on packets that a port dropped because a buffer was full: about as many as a transfer lost.
 pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |side: Side, nic: &Nic| {
         let (counter, more) = grown(nic, &[Meaning::RingFull, Meaning::BufferFull])?;
-        // One count that is the other's is no chance, whichever host the counters are of.
+        // Two equal counts are no coincidence, whichever host the counters belong to.
         let is_alike = |one: &Transfer, alike: &RangeInclusive<f64>| {
             lost(one).is_some_and(|lost| alike.contains(&(more as f64 / lost as f64)))
         };
@@ -70,7 +73,7 @@ pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
     nics.filter_map(|(side, nic)| of(side, nic)).collect()
 }
 
-/// The transfer into a side that lost most.
+/// Of the transfers that `side` received, the one that lost most packets.
 fn losing<'a>(explained: &'a Explained<'_>, side: Side) -> Option<Of<'a>> {
     let into = |(_, _, one): &Of<'_>| one.direction.receiver() == side && lost(one).is_some();
     let losing = transfers(explained).filter(into);
@@ -103,21 +106,21 @@ fn remark(explained: &Explained<'_>, (side, nic): (Side, &Nic)) -> Option<Remark
     if ports::is_any_full(explained) {
         return Some(Remark { answer: None, ..remark });
     }
-    Some(if SAME.contains(&(more as f64 / lost as f64)) {
+    Some(if SAME_PACKETS.contains(&(more as f64 / lost as f64)) {
         remark.names(&["path-loss"])
     } else {
         remark.names(&["path-loss", "path-rate"])
     })
 }
 
-/// Share of datagrams from which their loss matters.
-const LOSES: f64 = 1e-3;
+/// Least share of lost datagrams that matters.
+const LOSS_MATTERS: f64 = 1e-3;
 
-/// The packets that a transfer lost, if they slow it down.
+/// The number of packets that a transfer lost, if the loss is large enough to matter.
 fn lost(one: &Transfer) -> Option<u64> {
     one.repeated().or(one.lost()).filter(|share| *share >= MATTERS)?;
     let lost = one.retransmits.or(one.datagrams.map(|counts| counts.lost))?;
-    // Of datagrams so few cost nobody anything.
-    let matters = one.lost().is_none_or(|share| share >= LOSES);
+    // For datagrams, a smaller share of loss costs nothing.
+    let matters = one.lost().is_none_or(|share| share >= LOSS_MATTERS);
     Some(lost).filter(|lost| *lost >= FEWEST_LOST && matters)
 }

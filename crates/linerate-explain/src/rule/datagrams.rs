@@ -1,21 +1,22 @@
-//! Rules about rates that say little: as asked, or only sent.
+//! Rules about rates that show little of the path: as high as requested, or counted only by the sender.
 
 use super::super::Explained;
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_record::reported::{Carrier, Counted, Transfer};
 
-/// Share of the requested rate from which on the request is the limit.
-const ASKED: f64 = 0.97;
+/// Least share of the requested rate at which the request itself is the limit.
+const AS_REQUESTED: f64 = 0.97;
 
-pub(super) fn as_asked(explained: &Explained<'_>) -> Vec<Remark> {
+pub(super) fn as_requested(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |one: &Transfer| {
-        let asked = one.asked?.0 as f64;
-        // The judge has a cause for connections and datagrams that keep a pace.
+        let requested = one.requested?.0 as f64;
+        // For TCP and UDP the judge has its own cause for a requested rate.
         let judged = matches!(one.carrier, Carrier::Tcp | Carrier::Udp);
-        (!judged && one.goodput.0 as f64 >= asked * ASKED).then(|| {
+        (!judged && one.goodput.0 as f64 >= requested * AS_REQUESTED).then(|| {
             let what = format!(
                 "the transfer kept the rate that was requested, {}: the path may carry more",
-                rate(asked)
+                rate(requested)
             );
             Remark::new(Stands::Doubt, what)
         })

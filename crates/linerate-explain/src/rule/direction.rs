@@ -1,15 +1,16 @@
-//! A rule about directions: files that are slow one way, and a network that is not.
+//! A rule about directions: files are slow in one direction, and the network is not.
 
 use super::super::Explained;
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_judge::model::far_slower;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Access, Carrier, Counted, Disk, DiskRow, Does, Source};
 
-/// How many times the rate of files the network must carry to be cleared.
-const CARRIES: f64 = 1.5;
+/// Least ratio of the network's rate to the rate of files at which the network is not what limits them.
+const NETWORK_CARRIES: f64 = 1.5;
 
-/// The direction in which a file that the host at one end reads or writes over the path moves.
+/// The direction in which payload moves if the host at `side` reads or writes a file over the path; `None` for a mix.
 pub(super) fn way(side: Side, does: Does) -> Option<Direction> {
     match (side, does) {
         (Side::Near, Does::Write) | (Side::Far, Does::Read) => Some(Direction::Forward),
@@ -18,15 +19,15 @@ pub(super) fn way(side: Side, does: Does) -> Option<Direction> {
     }
 }
 
-/// Whether a result may be of files at the other end of the path: block devices, and files whose disk the program
-/// knows, are of the host itself.
+/// Whether a disk result may be about files at the other end of the path. It is not if it is about a block device, or
+/// if the program knows the disk below the file: these are on the host itself.
 pub(crate) fn may_cross(source: &Source, disk: &Disk) -> bool {
     let of_devices = ["hdparm", "iostat"].contains(&source.tool.name.as_str());
     let is_device = of_devices || disk.target.starts_with("/dev/");
     !is_device && disk.rows.iter().all(|row| row.at_disk.is_none())
 }
 
-/// Rows of files that may cross the path, with the host that reads or writes them.
+/// Rows of disk results that may cross the path, each with the host that reads or writes.
 pub(super) fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a DiskRow)> {
     let disks = explained.material.disks();
     let crossing = disks.filter(|(source, disk)| may_cross(source, disk));
@@ -36,7 +37,7 @@ pub(super) fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Si
     })
 }
 
-/// Highest rate of sequential rows in a direction, bits per second.
+/// Highest rate of sequential disk rows in a direction, in bits per second.
 pub(super) fn files(explained: &Explained<'_>, direction: Direction) -> Option<f64> {
     let of = rows(explained).filter(|(side, row)| {
         row.access == Access::Sequential && way(*side, row.does) == Some(direction)
@@ -44,7 +45,7 @@ pub(super) fn files(explained: &Explained<'_>, direction: Direction) -> Option<f
     of.map(|(_, row)| row.bytes_per_sec * 8.0).reduce(f64::max)
 }
 
-/// Highest rate that the network carried in a direction. Of datagrams only the receiver's count tells it.
+/// Highest rate that the network carried in a direction, in bits per second. For UDP only the receiver's count is used.
 pub(super) fn network(explained: &Explained<'_>, direction: Direction) -> Option<f64> {
     let all = explained.material.transfers();
     let of = all.filter(|(_, one)| {
@@ -61,7 +62,7 @@ pub(super) fn cleared(explained: &Explained<'_>) -> Vec<Remark> {
 fn remark(explained: &Explained<'_>) -> Option<Remark> {
     let slow = far_slower(|direction| files(explained, direction))?;
     let (file, net) = (files(explained, slow)?, network(explained, slow)?);
-    if net < file * CARRIES {
+    if net < file * NETWORK_CARRIES {
         return None;
     }
     let (from, to) = match slow {

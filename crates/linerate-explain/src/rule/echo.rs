@@ -1,30 +1,32 @@
-//! Rules about the round trips of packets: those of an idle path beside those of a full one.
+//! Rules about round trips of packets: how they change from an idle path to a loaded one.
 
 use std::net::Ipv4Addr;
 
 use super::super::{Explained, Table};
+use super::Remark;
 use super::course::transfers;
-use super::{Remark, Stands};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::SizeRow;
 use linerate_units::Nanos;
 
-/// How many times the idle round trip one behind a full queue takes, and by how much it is longer. A queue is sized for a
-/// round trip or two; a growth of less than 30 ms has the best grade of the usual tests of bufferbloat, and calls survive it.
+/// Least ratio of the loaded round trip to the idle one at which a queue is full; then the least difference between
+/// them. A queue is sized for a round trip or two; a growth of less than 30 ms has the best grade of the usual tests of
+/// bufferbloat, and calls survive it.
 const GROWS: f64 = 5.0;
 const LONGER: Nanos = Nanos::from_millis(30);
 
-/// How many times the mean idle round trip the shortest loaded one takes where a queue delays every packet. Radio and power
-/// save delay some.
+/// Least ratio of the shortest loaded round trip to the mean idle one at which a queue delays every packet. Radio and
+/// power saving delay only some packets.
 const ALL_WAIT: u64 = 2;
 
-/// Part of its mean by which the times behind a queue differ at least.
+/// Least difference between the longest and shortest round trip behind a queue, as a share of their mean.
 const QUEUE_VARIES: f64 = 0.1;
 
-/// Pings that are compared with each other.
+/// Most pings that are compared with each other.
 const MOST: usize = 64;
 
-/// Whether a round trip has grown as one does behind a queue that fills.
+/// Whether a round trip grew from idle to loaded as much as behind a full queue.
 fn has_grown(idle: Nanos, loaded: Nanos) -> bool {
     idle.0 > 0
         && loaded.0 as f64 >= idle.0 as f64 * GROWS
@@ -39,7 +41,7 @@ pub(super) fn queue(explained: &Explained<'_>) -> Vec<Remark> {
     all
 }
 
-fn told(what: String) -> Remark {
+fn found(what: String) -> Remark {
     Remark::new(Stands::Found, what)
         .because("packets wait: a buffer on the path is far too long, often that of a modem")
         .next(
@@ -48,7 +50,7 @@ fn told(what: String) -> Remark {
         )
 }
 
-/// Transfers of which the program took the round trip without load as well.
+/// Remarks on transfers whose program also measured the round trip without load.
 fn loaded(explained: &Explained<'_>) -> Vec<Remark> {
     let all = transfers(explained).filter(|(source, ..)| source.tool.name == "networkQuality");
     let remark = |(source, result, one): super::course::Of<'_>| {
@@ -62,7 +64,7 @@ fn loaded(explained: &Explained<'_>) -> Vec<Remark> {
             let what = format!(
                 "the queue of the path fills: a round trip takes {idle} on the idle path, and {loaded} while {way} loaded"
             );
-            let remark = told(what).names(&["latency-queue"]).shown_by(source, result);
+            let remark = found(what).names(&["latency-queue"]).shown_by(source, result);
             if one.both {
                 remark
             } else {
@@ -71,12 +73,12 @@ fn loaded(explained: &Explained<'_>) -> Vec<Remark> {
         })
     };
     let mut remarks: Vec<Remark> = all.filter_map(remark).collect();
-    // Both directions at once have one round trip.
+    // Transfers in both directions at once share one round trip, so the second remark repeats the first.
     remarks.dedup_by(|a, b| a.finding.what == b.finding.what);
     remarks
 }
 
-/// Pings of one host with packets of one size, of which nothing was lost.
+/// Compares pings to one host, with packets of one size, none of which was lost: an idle round trip with a longer one.
 fn pings(explained: &Explained<'_>) -> Option<Remark> {
     let all: Vec<(&Table<'_>, &SizeRow, Nanos)> = explained
         .tables
@@ -91,7 +93,7 @@ fn pings(explained: &Explained<'_>) -> Option<Remark> {
         .collect();
     let has_load = transfers(explained).next().is_some();
     let is_pair = |a: &(&Table<'_>, &SizeRow, Nanos), b: &(&Table<'_>, &SizeRow, Nanos)| {
-        // Another number of routers is another path.
+        // If the number of routers differs, the paths differ.
         let is_same_path = match a.1.ttl.zip(b.1.ttl) {
             Some((a, b)) => a == b,
             None => has_load,
@@ -102,7 +104,7 @@ fn pings(explained: &Explained<'_>) -> Option<Remark> {
     let pair = |a| Some((a, all.iter().filter(|b| is_pair(a, b)).max_by_key(|b| b.2)?));
     let ((_, _, idle), (table, row, mean)) = all.iter().find_map(pair)?;
     let times = format!("round trips to one host took {idle}, and {mean} another time");
-    // A distance is always the same, and a queue is not.
+    // A longer distance gives constant round trips; behind a queue they vary.
     let varies = row.least.zip(row.most).is_some_and(|(least, most)| {
         most.0.saturating_sub(least.0) as f64 >= mean.0 as f64 * QUEUE_VARIES
     });
@@ -110,7 +112,7 @@ fn pings(explained: &Explained<'_>) -> Option<Remark> {
         varies && row.least.is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
     Some(if all_wait {
         let what = format!("the queue of the path fills: {times}, as under load");
-        let remark = told(what)
+        let remark = found(what)
             .names(&["latency-queue"])
             .shown_by(table.source, table.outcome);
         match direction(explained) {
@@ -128,21 +130,21 @@ fn pings(explained: &Explained<'_>) -> Option<Remark> {
     .map(|remark| remark.because("no packet of either was lost"))
 }
 
-/// The only direction that transfers of the input load.
+/// The direction that the transfers of the input load; `None` if they load both directions.
 fn direction(explained: &Explained<'_>) -> Option<Direction> {
     let mut all = transfers(explained).map(|(_, _, one)| one);
     let first = all.next().filter(|one| !one.both)?.direction;
     all.all(|one| one.direction == first && !one.both).then_some(first)
 }
 
-/// Times to live with which systems send: an answer that arrives with one crossed no router.
+/// Time to live with which systems send packets: an answer that arrives with one of these values crossed no router.
 //= Linux and macOS send 64, Windows 128, routers and small devices 255
 const FRESH: [u8; 3] = [64, 128, 255];
 
-/// How many times the shortest round trip the longest one takes where something holds packets at times.
+/// Least ratio of the longest to the shortest round trip at which something delays packets at times.
 const VARIES: f64 = 5.0;
 
-/// Answers that show how times vary.
+/// Least number of answers that can show how round trips vary.
 const FEWEST: u64 = 4;
 
 pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
@@ -152,7 +154,7 @@ pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
         .collect()
 }
 
-/// Long round trips to a host behind no router, of which none was lost: distance does not make them.
+/// Finds long round trips to a host that no router separates, without loss: distance cannot explain them.
 fn held_near(table: &Table<'_>) -> Option<Remark> {
     let row = table.sizes.rows.first()?;
     let address = table.outcome.title.parse::<Ipv4Addr>();
@@ -169,7 +171,7 @@ fn held_near(table: &Table<'_>) -> Option<Remark> {
     };
     let samples = row.samples.filter(|samples| *samples >= FEWEST)?;
     let (mean, most) = (row.mean.filter(|mean| *mean >= LONGER)?, row.most?);
-    // A shortest time that is not known is one below what the program tells.
+    // If the shortest time is unknown, it is below what the program can show.
     let varies = row.least.is_none_or(|least| most.0 as f64 >= least.0 as f64 * VARIES);
     let least = row.least.map_or("less than 1 ms".to_owned(), |least| least.to_string());
     let loss = match row.lost {

@@ -1,40 +1,43 @@
-//! Rules about rates of sockets beside what standard links carry: full, nearly full, or more than is possible.
+//! Rules that compare rates of sockets with what standard links carry: full, nearly full, or more than is possible.
 
 use super::super::{Explained, facts, side_name};
 use super::course::{Of, fell, is_flat, median, transfers, way};
 use super::streams::{CAPPED, FLOW_CAPS, PATTERN};
-use super::{Remark, Stands, counters, rate};
+use super::{Remark, counters, rate};
 use linerate_ceiling::Link;
 use linerate_ceiling::fingerprint::{Carrier as By, Kind, Variant, ways};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Carrier, Counted, Transfer};
 use linerate_units::Rate;
 
-/// Least share of its ceiling at which a link is full, and the most that a clock or a mean is off.
+/// Least share of a link's ceiling at which the link is full; then the share by which a clock or a mean may exceed the
+/// ceiling.
 const FULL: f64 = 0.99;
 const OFF: f64 = 0.002;
 
-/// Whether a rate fills what carries so much. Programs print three digits.
+/// Whether a rate fills a link that carries `carries` bits per second. Programs print rates with three digits.
 fn fills(bits: f64, carries: f64) -> bool {
     let third = 10_f64.powf(bits.max(1.0).log10().floor() - 2.0);
     (carries * FULL..=carries * (1.0 + OFF) + third / 2.0).contains(&bits)
 }
 
-/// Largest share of segments that are sent again, or of datagrams that are lost, on a path that has no fault.
+/// Largest share of retransmitted segments, or of lost datagrams, on a path without a fault.
 const CLEAN: f64 = 2e-4;
 
-/// Ratio by which another run is faster.
+/// Least ratio by which another run counts as faster.
 const FASTER: f64 = 1.02;
 
-/// Share of the intervals that must stand within `STEADY` of their median where a rate lasts.
+/// Least share of intervals that must be within `STEADY` of their median for a rate to last; `STEADY` is a share of the
+/// median.
 const MOST: f64 = 0.6;
 const STEADY: f64 = 0.03;
 
-/// Segments up to this size fit packets of 1500 bytes.
+/// Largest segment, in bytes, that fits into packets of 1500 bytes.
 const SMALL: u32 = 1_500;
 
-/// The rate that lasts: the median of the intervals where most of them are alike, else the mean of the whole; `None` of
-/// intervals that differ.
+/// The rate that lasts: the median of the intervals if most are near it, or the mean if there are too few intervals;
+/// `None` if the intervals differ too much, or count datagrams that were lost.
 fn lasting(one: &Transfer) -> Option<f64> {
     const FEW: usize = 4;
     if one.ticks.len() < FEW {
@@ -42,18 +45,18 @@ fn lasting(one: &Transfer) -> Option<f64> {
     }
     let middle = median(&one.ticks);
     let alike = one.ticks.iter().filter(|tick| (*tick / middle - 1.0).abs() <= STEADY).count();
-    // Of datagrams the receiver's mean counts, and the sender's intervals do not.
+    // The intervals of UDP count what was sent. If datagrams were lost, they do not show the rate that arrived.
     let is_sent = one.carrier == Carrier::Udp && one.lost().is_some_and(|lost| lost > CLEAN);
     (alike as f64 >= one.ticks.len() as f64 * MOST && !is_sent).then_some(middle)
 }
 
-/// Whether it lost more than a healthy path does; of an output without counts it is not known.
+/// Whether a transfer lost more than a healthy path does; `false` if its output has no counts.
 fn loses(explained: &Explained<'_>, one: &Transfer) -> bool {
     one.repeated().or(one.lost()).is_some_and(|share| share > CLEAN)
         && !(one.carrier == Carrier::Tcp && counters::is_needless(explained))
 }
 
-/// The ways in which the packets of a transfer can use a link of Ethernet.
+/// The protocols and packet sizes in which a transfer can use a link of Ethernet, each with its rate.
 fn usable(one: &Transfer) -> impl Iterator<Item = (String, Variant)> {
     let protocol = if one.carrier == Carrier::Tcp { "TCP" } else { "UDP" };
     let is_small = one.segment.map(|segment| segment <= SMALL);
@@ -63,7 +66,7 @@ fn usable(one: &Transfer) -> impl Iterator<Item = (String, Variant)> {
     })
 }
 
-/// The standard link that a rate fills.
+/// The name of the standard link that a rate fills, and the packets with which it does.
 fn filled(one: &Transfer, bits: f64) -> Option<(String, Variant)> {
     let off = |way: &Variant| (bits / way.rate - 1.0).abs();
     usable(one)
@@ -71,14 +74,16 @@ fn filled(one: &Transfer, bits: f64) -> Option<(String, Variant)> {
         .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
 }
 
-/// Whether a transfer can be held against a link: alone, at full rate, whole, and counted at the receiver.
+/// Whether a transfer can be compared with a link: one direction alone, at full rate, complete, and counted at the
+/// receiver.
 fn counts(one: &Transfer) -> bool {
     let is_socket = matches!(one.carrier, Carrier::Tcp | Carrier::Udp);
     let is_sent = one.carrier == Carrier::Udp && one.counted == Counted::Sender;
-    // A rate that was asked for says nothing of a link, unless it was not reached.
-    let is_asked = one.asked.is_some_and(|asked| one.goodput.0 as f64 >= asked.0 as f64 * 0.97);
+    // A requested rate that was reached shows nothing about the link.
+    let is_requested =
+        one.requested.is_some_and(|requested| one.goodput.0 as f64 >= requested.0 as f64 * 0.97);
     is_socket
-        && !(is_sent || is_asked || one.both || one.local == Some(true))
+        && !(is_sent || is_requested || one.both || one.local == Some(true))
         && one.error.is_none()
 }
 
@@ -92,7 +97,7 @@ pub(super) fn at_one(explained: &Explained<'_>) -> Vec<Remark> {
     let mut all: Vec<Remark> = Vec::new();
     for of in transfers(explained).filter(|(_, _, one)| counts(one) && !fell(explained, one)) {
         let known = explained.model.as_ref().and_then(|model| model.direction(of.2.direction));
-        // The judge knows a port of the host.
+        // The judge answers if it knows the host's port.
         if known.is_some_and(|known| known.ceiling().is_some()) || is_beaten(explained, of.2) {
             continue;
         }
@@ -114,7 +119,7 @@ fn full(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
     let links = facts::links_of(explained.material);
     let (name, carries) = filled(one, bits)?;
     let is_known = links.iter().any(|link| name_of(*link) == name);
-    // A link that is known to be another one excludes it.
+    // A link that is known to be another one rules this standard link out.
     if !links.is_empty() && !is_known {
         return None;
     }
@@ -144,7 +149,7 @@ fn full(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
     })
 }
 
-/// The name of a link among the standard ceilings.
+/// The name of a link as the standard ceilings have it.
 fn name_of(link: Link) -> String {
     match link {
         Link::Ethernet(rate) => format!("Ethernet {rate}"),
@@ -152,7 +157,7 @@ fn name_of(link: Link) -> String {
     }
 }
 
-/// The cap of a flow that all streams of a transfer carry.
+/// The cap of one flow that every stream of a transfer reached.
 fn capped(one: &Transfer) -> Option<Rate> {
     let at = |cap: &Rate| one.each.iter().all(|each| CAPPED.contains(&(each / cap.0 as f64)));
     FLOW_CAPS.into_iter().find(at).filter(|_| one.each.len() >= PATTERN)
@@ -164,7 +169,7 @@ pub(super) fn each(explained: &Explained<'_>) -> Vec<Remark> {
     several.filter_map(ports).collect()
 }
 
-/// Streams of which each fills a link: as many links are full.
+/// Remark on several streams that each fill a link: as many links are full.
 fn ports((source, result, one): Of<'_>) -> Option<Remark> {
     let names: Option<Vec<String>> =
         one.each.iter().map(|each| Some(filled(one, *each)?.0)).collect();
@@ -190,7 +195,7 @@ pub(super) fn small_packets(explained: &Explained<'_>) -> Vec<Remark> {
     large.filter_map(as_small).collect()
 }
 
-/// A transfer in packets of 9000 bytes at the rate that those of 1500 leave of a link.
+/// Remark on a transfer whose packets have 9000 bytes, at the rate that a link carries in packets of 1500 bytes.
 fn as_small((source, result, one): Of<'_>) -> Option<Remark> {
     let bits = one.goodput.0 as f64;
     let small = Transfer { segment: None, ..one.clone() };
@@ -214,10 +219,10 @@ fn as_small((source, result, one): Of<'_>) -> Option<Remark> {
     )
 }
 
-/// Rates at which limits are set, in Gb/s.
+/// Rates at which providers set limits, in Gb/s.
 const ROUND: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 50.0, 100.0];
 
-/// Range of a goodput at such a limit, as shares of it.
+/// Range of goodput over such a limit, as a ratio, at which the limit is reached.
 const AT_ROUND: std::ops::RangeInclusive<f64> = 0.99..=1.003;
 
 pub(super) fn round(explained: &Explained<'_>) -> Vec<Remark> {
@@ -255,7 +260,7 @@ fn limited((source, result, one): Of<'_>) -> Option<Remark> {
     )
 }
 
-/// Ratio by which a rate is more than its port carries.
+/// Least ratio of a rate to the capacity of its port that is impossible.
 const ABOVE: f64 = 1.02;
 
 pub(super) fn impossible(explained: &Explained<'_>) -> Vec<Remark> {

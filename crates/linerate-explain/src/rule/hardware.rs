@@ -1,16 +1,18 @@
-//! Rules about results beside the hardware of the path.
+//! Rules that compare results with the hardware of the path.
 
 use super::super::{Best, Explained, Hardware, Said};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
 use linerate_ceiling::pcie::{Slot, lane, line_code};
 use linerate_ceiling::{Bounds, Relation};
+use linerate_facts::finding::Stands;
 use linerate_units::{Rate, Transfers};
 
-/// Share of data in a line code below which it is seen that a claim takes it off twice.
-const SEEN: f64 = 0.9;
+/// Largest share of data in a line code at which it shows whether a claim subtracts the code twice.
+const CODE_SHOWS: f64 = 0.9;
 
-/// Share by which a claimed ceiling may differ from one that was taken off twice.
-const ALIKE: f64 = 0.02;
+/// Largest relative difference between a claimed ceiling and the capacity of a slot with its line code subtracted
+/// twice.
+const SAME_RATE: f64 = 0.02;
 
 pub(super) fn reached(explained: &Explained<'_>) -> Vec<Remark> {
     remark(explained).into_iter().collect()
@@ -61,7 +63,7 @@ fn remark(explained: &Explained<'_>) -> Option<Remark> {
     Some(remark)
 }
 
-/// The ceiling of each part: `link 48.2 to 54.2 Gb/s`.
+/// The ceiling of each part in words: `link 48.2 to 54.2 Gb/s`.
 fn parts(hardware: &Hardware) -> String {
     let each = hardware.parts.iter().map(|part| format!("{} {}", part.name, words(part.goodput)));
     each.collect::<Vec<_>>().join("; ")
@@ -85,12 +87,12 @@ pub(super) fn coded_twice(explained: &Explained<'_>) -> Vec<Remark> {
     claims.filter_map(remark).collect()
 }
 
-/// A slot of one known generation and width.
+/// A PCIe slot of known generation and width.
 struct Coded {
     lanes: u32,
-    /// Data bits, and transferred bits.
+    /// The line code: number of data bits, and number of bits that carry them.
     code: (u64, u64),
-    /// Bits per second after the line code.
+    /// Capacity in bits per second, with the line code subtracted once.
     capacity: f64,
 }
 
@@ -100,7 +102,7 @@ impl Coded {
             return None;
         };
         let data = lane(*generation);
-        // A lane's data are below the speeds that share its code.
+        // `lane` is the data rate, which lies below the signalling rate; the code of both is the same.
         let code = line_code(Transfers(data as u64));
         Some(Self { lanes: *lanes, code, capacity: data * f64::from(*lanes) })
     }
@@ -111,7 +113,7 @@ impl Coded {
 
     fn is_twice(&self, claimed: Rate) -> bool {
         let off = claimed.0 as f64 / (self.capacity * self.share()) - 1.0;
-        self.share() < SEEN && off.abs() < ALIKE
+        self.share() < CODE_SHOWS && off.abs() < SAME_RATE
     }
 }
 

@@ -1,13 +1,14 @@
-//! A rule about layers: the same messages by verbs and by sockets.
+//! A rule about layers: it compares the same messages by verbs and through sockets.
 
 use super::super::{Explained, Table};
-use super::{Remark, Stands};
+use super::Remark;
+use linerate_facts::finding::Stands;
 use linerate_units::{Bytes, Nanos};
 
-/// Largest messages that are compared: larger ones take the time of their bytes.
-const SMALL: Bytes = Bytes(64);
+/// Largest messages that are compared, in bytes: for larger ones the time is that of their bytes.
+const SMALL_MESSAGE: Bytes = Bytes(64);
 
-/// How many times as long sockets must take.
+/// Least ratio of the round trip through sockets to that by verbs that is reported.
 const SLOWER: f64 = 2.0;
 
 pub(super) fn sockets(explained: &Explained<'_>) -> Vec<Remark> {
@@ -35,14 +36,14 @@ pub(super) fn sockets(explained: &Explained<'_>) -> Vec<Remark> {
     vec![Remark::new(Stands::Found, what).because(evidence)]
 }
 
-/// A table with its shortest whole round trip of small messages.
+/// A table with its shortest round trip of small messages, there and back.
 fn timed<'a, 'b>(table: &'b Table<'a>) -> Option<(&'b Table<'a>, Nanos)> {
     Some((table, small(table)?))
 }
 
-/// The shortest whole round trip of small messages.
+/// The shortest round trip of small messages, there and back; `None` if the table has no such time.
 fn small(table: &Table<'_>) -> Option<Nanos> {
-    let rows = table.sizes.rows.iter().filter(|row| row.size <= SMALL);
+    let rows = table.sizes.rows.iter().filter(|row| row.size <= SMALL_MESSAGE);
     let times = rows.filter_map(|row| table.whole(row.time()?));
     times.min()
 }

@@ -1,4 +1,4 @@
-//! Rules that read reported results beyond the causes of the judge.
+//! Rules about imported results, for what the causes of the judge do not cover.
 //!
 //! A rule states only what the figures show. Where a figure that it needs is missing, it is silent.
 
@@ -19,6 +19,7 @@ mod hardware;
 mod hops;
 mod layers;
 mod moved;
+mod remark;
 mod repeats;
 mod runs;
 mod sizes;
@@ -28,148 +29,18 @@ mod usb;
 
 use super::Explained;
 pub(super) use direction::may_cross;
-use linerate_facts::advice::{Advice, Step};
-use linerate_facts::finding::{Finding, Stands};
-use linerate_plan::path::{Direction, Side};
-use linerate_record::reported::{Outcome, Source};
-use schemars::JsonSchema;
-use serde::Serialize;
+pub use remark::{Answer, Next, Remark, Run};
 
-/// Something that the figures show. Of its steps each tells more by itself.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Remark {
-    /// What was found. Its id is that of the rule, or of the oddity that the rule repeats.
-    pub finding: Finding,
-    /// What it answers to "why is it slow"; `None` if it is beside the question.
-    pub answer: Option<Answer>,
-}
-
-/// The answer to "why is it slow" that a remark gives.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// Ids of causes. One is named as the limit; of several it is unknown which one it is. Of a path that is as it
-    /// should be there is none.
-    pub causes: Vec<&'static str>,
-    /// Ids of causes that the figures rule out.
-    pub ruled_out: Vec<&'static str>,
-    /// The direction that it is about; `None` if it is about no direction, or both.
-    pub direction: Option<Direction>,
-    /// The host at which the limit is; `None` if it is at none, or unknown.
-    pub side: Option<Side>,
-    /// The run that shows it; `None` if no single one does.
-    pub run: Option<Run>,
-}
-
-/// Where a run stands in the input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct Run {
-    /// Name of the file, without its folder.
-    pub file: String,
-    /// The line at which its result begins, from 1.
-    pub line: u64,
-}
-
-/// A next step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Next {
-    /// What it is for, as a sentence without a full stop.
-    pub what: String,
-    /// The command. Null if it is no command.
-    pub command: Option<String>,
-    /// The host on which it is done. Null if any will do, or there is one only.
-    pub host: Option<String>,
-}
-
-impl Next {
-    /// A next step; no `command` is empty.
-    pub fn new(what: &str, command: &str) -> Self {
-        let command = Some(command.to_owned()).filter(|command| !command.is_empty());
-        Self { what: what.to_owned(), command, host: None }
-    }
-
-    /// The first step of an advice, with what the advice is for; `None` if there is nothing to do. `host` is empty where
-    /// the step says where it is done, or it does not matter.
-    pub(super) fn of(advice: &Advice, host: &str) -> Option<Self> {
-        let step = advice.steps.first();
-        let about = step.map_or("", |step| step.about.as_str());
-        let what = [advice.what.as_str(), about].into_iter().filter(|text| !text.is_empty());
-        let own = step.and_then(|step| step.host).map(Side::name);
-        let host = own.or(Some(host)).filter(|host| !host.is_empty()).map(str::to_owned);
-        let what = what.collect::<Vec<_>>().join(": ");
-        let next = Self::new(&what, step.map_or("", |step| &step.command));
-        (!advice.is_empty()).then_some(Self { host, ..next })
-    }
-}
-
-impl Remark {
-    fn new(stands: Stands, what: impl Into<String>) -> Self {
-        Self { finding: Finding::new("", "", what).stands(stands), answer: None }
-    }
-
-    /// The remark answers the question with these causes.
-    fn names(mut self, causes: &[&'static str]) -> Self {
-        self.answer.get_or_insert_default().causes = causes.to_vec();
-        self
-    }
-
-    /// The answer rules these causes out.
-    fn rules_out(mut self, causes: &[&'static str]) -> Self {
-        self.answer.get_or_insert_default().ruled_out = causes.to_vec();
-        self
-    }
-
-    /// The answer is about a direction.
-    fn of(mut self, direction: Direction) -> Self {
-        self.answer.get_or_insert_default().direction = Some(direction);
-        self
-    }
-
-    /// The limit is at a host.
-    fn at(mut self, side: Side) -> Self {
-        self.answer.get_or_insert_default().side = Some(side);
-        self
-    }
-
-    /// The run that shows it.
-    fn shown_by(mut self, source: &Source, result: &Outcome) -> Self {
-        self.answer.get_or_insert_default().run =
-            Some(Run { file: source.file.clone(), line: result.line });
-        self
-    }
-
-    /// Where it answers, the limit is at a host.
-    fn at_if(self, side: Side) -> Self {
-        if self.answer.is_some() { self.at(side) } else { self }
-    }
-
-    fn because(self, proof: impl Into<String>) -> Self {
-        Self { finding: self.finding.because(proof), ..self }
-    }
-
-    /// Adds what would tell more; no `command` is empty.
-    fn next(mut self, what: &str, command: &str) -> Self {
-        let fix = std::mem::take(&mut self.finding.fix);
-        let step = Step::on(None, command);
-        self.finding.fix = match (fix.is_empty(), command.is_empty()) {
-            (true, true) => Advice::new(what),
-            (true, false) => Advice::new(what).step(step),
-            (false, _) => fix.step(step.about(what)),
-        };
-        self
-    }
-}
-
-/// A rule.
+/// A rule about imported results.
 pub struct Rule {
-    /// Stable id of its remarks, unless they repeat an oddity.
+    /// Stable id of the rule's remarks. A remark that repeats an oddity has the oddity's id instead.
     pub id: &'static str,
-    /// What it looks for. One sentence.
+    /// What the rule looks for, in one sentence.
     pub doc: &'static str,
     find: fn(&Explained<'_>) -> Vec<Remark>,
 }
 
-/// Every rule. Of two that answer the question alike the first one is the headline.
+/// Every rule. If two rules answer the question equally well, the first one is the headline.
 pub static RULES: &[Rule] = &[
     Rule {
         id: "impossible-rate",
@@ -183,7 +54,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "nothing-arrived",
-        doc: "A transfer of which nothing arrived: what was sent again and the congestion window tell what may hold it.",
+        doc: "A transfer of which nothing arrived: what was retransmitted and the congestion window tell what may hold it.",
         find: course::nothing,
     },
     Rule {
@@ -198,7 +69,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "segments-lost",
-        doc: "A transfer of which one segment in a thousand or more was sent again; from one in a hundred loss itself is named.",
+        doc: "A transfer of which one segment in a thousand or more was retransmitted; from one in a hundred loss itself is named.",
         find: course::loses,
     },
     Rule {
@@ -347,7 +218,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "bus-bandwidth",
         doc: "The rate of an operation of many processes beside all ports of a host, if they are known: 0.9 of them is full.",
-        find: fabric::collective::bus,
+        find: fabric::collective::bus_bandwidth,
     },
     Rule {
         id: "rdma-mtu",
@@ -489,7 +360,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "disk-link",
         doc: "A later run of the same benchmark that reads large blocks at less than 0.6 of the rate, and small ones as quickly.",
-        find: disk::again::narrower,
+        find: disk::repeated::narrower,
     },
     Rule {
         id: "window-full",
@@ -524,7 +395,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "as-asked",
         doc: "A transfer at the rate that was asked for: the path may carry more.",
-        find: datagrams::as_asked,
+        find: datagrams::as_requested,
     },
     Rule {
         id: "sent-not-received",
@@ -579,7 +450,7 @@ pub static RULES: &[Rule] = &[
     },
 ];
 
-/// The remarks of all rules, findings first.
+/// The remarks of all rules, the findings first.
 pub(super) fn remarks(explained: &Explained<'_>) -> Vec<Remark> {
     let mut all = Vec::new();
     for rule in RULES {

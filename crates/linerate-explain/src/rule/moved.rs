@@ -1,4 +1,4 @@
-//! Rates of messages, by verbs or by a message library: those of transfers and those of tables alike.
+//! Rates of messages that verbs or a message library moved, from transfers and from tables.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,45 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Measured, Outcome, Setup, Sizes, Source, Transfer};
 use linerate_units::Bytes;
 
-/// Most runs that are compared: each is held against each.
+/// Most runs that are compared: each run is compared with each other one.
 const MOST: usize = 64;
 
-/// Rows of a table that are many.
-const MANY: usize = 6;
-/// Rows of a long table that the highest rate must hold for, and how near they must be to it.
-const LEVEL: usize = 3;
-const NEAR: f64 = 0.01;
+/// Least number of rows of a long table.
+const LONG_TABLE: usize = 6;
+/// Number of rows of a long table that must be near the highest rate, and their largest distance from it as a share.
+const LEVEL_ROWS: usize = 3;
+const NEAR_BEST: f64 = 0.01;
 
-/// A run that has rates of messages.
+/// A run that reports rates of messages.
 pub(super) struct Moved<'a> {
-    /// Its output.
+    /// The program output that holds the run.
     pub source: &'a Source,
-    /// Its result.
+    /// The result of the run.
     pub outcome: &'a Outcome,
-    /// How it was set up.
+    /// The options with which the program ran.
     pub setup: &'a Setup,
-    /// What carried it.
+    /// The protocol or library that carried the messages.
     pub carrier: Carrier,
-    /// Its direction, where it has one.
+    /// The direction of the messages; `None` for a table, which has none.
     pub direction: Option<Direction>,
-    /// Whether the rates are the sum of both ways.
+    /// Whether the rates are the sum of both directions.
     pub both: bool,
-    /// The highest rate of each size, bits per second, with the number of its messages.
+    /// The highest rate of each message size, in bits per second, and the number of messages.
     pub rows: BTreeMap<Bytes, (f64, Option<u64>)>,
-    /// The highest rate, bits per second.
+    /// The highest rate of all sizes, in bits per second.
     pub best: f64,
-    /// Whether the highest rate is that of several sizes, or of a run of few.
+    /// Whether several sizes are near the highest rate. Also set for a run that has few sizes.
     pub is_level: bool,
 }
 
 impl Moved<'_> {
-    /// The highest rate of one way.
+    /// The highest rate of each direction, in bits per second.
     pub(super) fn each_way(&self) -> f64 {
         if self.both { self.best / 2.0 } else { self.best }
     }
 
-    /// Whether two runs do the same, one way or both. A table has no direction.
+    /// Whether two runs are the same test, in one direction or both. Directions are compared only where both runs have
+    /// one.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let directions = self.direction.zip(other.direction);
         self.carrier == other.carrier
@@ -53,26 +54,26 @@ impl Moved<'_> {
             && operation(&self.outcome.title) == operation(&other.outcome.title)
     }
 
-    /// The largest size that both have, with the rates of both.
+    /// The largest message size that both runs have, with the rate of each run.
     pub(super) fn beside(&self, other: &Self) -> Option<(Bytes, f64, f64)> {
         let mut sizes = self.rows.iter().rev();
         sizes.find_map(|(size, (rate, _))| Some((*size, *rate, other.rows.get(size)?.0)))
     }
 
-    /// The only size, of a run of one.
+    /// The size, rate and number of messages of a run that has only one size.
     pub(super) fn only(&self) -> Option<(Bytes, f64, Option<u64>)> {
         let (size, (rate, messages)) = self.rows.first_key_value()?;
         (self.rows.len() == 1).then_some((*size, *rate, *messages))
     }
 }
 
-/// Operations of verbs, by a word of the names of tests.
+/// Operations of verbs, as words in the names of tests.
 const OPERATIONS: [&str; 4] = ["write", "read", "send", "atomic"];
-/// Words of names that say that a test loads both ways, and the words of a test of one way.
+/// Words in the names of tests that load both directions, each with the word that the one-direction test has instead.
 const BOTH: [(&str, &str); 4] =
     [("bidirectional ", ""), ("bi-directional ", ""), ("_bi_", "_"), ("biband", "uniband")];
 
-/// The operation of a test, whether it is one way or both.
+/// The operation that a test's name gives, without words that tell whether it loads one direction or both.
 fn operation(title: &str) -> String {
     let lower = title.to_lowercase();
     let known = OPERATIONS.iter().find(|name| lower.contains(*name));
@@ -80,7 +81,7 @@ fn operation(title: &str) -> String {
     known.map_or_else(one_way, |name| (*name).to_owned())
 }
 
-/// The runs with rates of messages, in the order of the input.
+/// The runs that report rates of messages, in the order of the input.
 pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     let all = explained.material.runs();
     let found = all.filter_map(|(source, outcome)| match &outcome.measured {
@@ -93,7 +94,7 @@ pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     found.take(MOST).collect()
 }
 
-/// The tables of rates whose processes did not all run at one host, as far as is known, whatever carries them.
+/// The tables of rates, with any protocol, that are not known to have run on a single host.
 pub(super) fn tables<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     let all = explained.material.runs();
     let found = all.filter_map(|(source, outcome)| match &outcome.measured {
@@ -114,8 +115,8 @@ fn of_transfer<'a>(
     outcome: &'a Outcome,
     one: &'a Transfer,
 ) -> Option<Moved<'a>> {
-    // A rate that was asked for, or an end of a run that failed, says nothing of the path.
-    let counts = is_messages(one.carrier) && one.asked.is_none() && one.error.is_none();
+    // A requested rate, or a run that failed, shows nothing about the path.
+    let counts = is_messages(one.carrier) && one.requested.is_none() && one.error.is_none();
     let rate = one.goodput.0 as f64;
     counts.then(|| Moved {
         source,
@@ -134,7 +135,7 @@ fn of_table<'a>(source: &'a Source, outcome: &'a Outcome, sizes: &'a Sizes) -> O
     let carrier = sizes.carrier?;
     let mut rows: BTreeMap<Bytes, (f64, Option<u64>)> = BTreeMap::new();
     for row in &sizes.rows {
-        // A rate that follows from a time is that of one message at a time.
+        // A rate computed from a time is that of one message at a time, so rows without a reported rate are skipped.
         let Some(rate) = row.rate.map(|rate| rate.0 as f64) else {
             continue;
         };
@@ -144,7 +145,7 @@ fn of_table<'a>(source: &'a Source, outcome: &'a Outcome, sizes: &'a Sizes) -> O
         }
     }
     let best = rows.values().map(|(rate, _)| *rate).reduce(f64::max)?;
-    let level = rows.values().filter(|(rate, _)| *rate >= best * (1.0 - NEAR)).count();
+    let level = rows.values().filter(|(rate, _)| *rate >= best * (1.0 - NEAR_BEST)).count();
     Some(Moved {
         source,
         outcome,
@@ -152,7 +153,7 @@ fn of_table<'a>(source: &'a Source, outcome: &'a Outcome, sizes: &'a Sizes) -> O
         carrier,
         direction: None,
         both: Table::is_sum(sizes),
-        is_level: level >= LEVEL || rows.len() < MANY,
+        is_level: level >= LEVEL_ROWS || rows.len() < LONG_TABLE,
         rows,
         best,
     })

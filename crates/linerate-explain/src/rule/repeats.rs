@@ -1,27 +1,28 @@
-//! A rule about two runs of one test of latency: what was changed between them makes the difference.
+//! A rule about two runs of one latency test: what was changed between the runs causes the difference.
 
 use super::super::{Explained, Table, side_name};
+use super::Remark;
 use super::course::transfers;
-use super::{Remark, Stands};
+use linerate_facts::finding::Stands;
 use linerate_facts::nic::{Coalesce, Nic};
 use linerate_plan::path::Side;
 use linerate_record::reported::Trip;
 use linerate_units::Nanos;
 
-/// Ratio of the times of two runs from which they differ: runs of one path, one after the other, vary by some percent.
-const DIFFER: f64 = 1.3;
+/// Least ratio of the times of two runs that differ: runs on one path, one after the other, vary by some percent.
+const TIMES_DIFFER: f64 = 1.3;
 
-/// Shortest delay of interrupts that is worth a word, as of the cause of that name; in microseconds.
+/// Shortest interrupt delay that is reported, in microseconds: the threshold of the cause `latency-interrupts`.
 const NOTABLE: u32 = 10;
 
-/// Part of the delay of the interrupts that the difference of one way is, where it is of it: one end or both delay, a timer
-/// may run already, and each packet costs an interrupt without.
+/// Range of the difference in one direction over the interrupt delay, within which the delay explains it: one end or
+/// both delay, a timer may already run, and without a delay each packet costs an interrupt.
 const OF_DELAY: std::ops::RangeInclusive<f64> = 0.2..=1.5;
 
-/// Tables that are compared with each other.
+/// Most tables that are compared with each other.
 const MOST: usize = 64;
 
-/// A run of one size: its table, and its time.
+/// A run of a latency test with one message size.
 struct Run<'a, 'b> {
     table: &'b Table<'a>,
     time: Nanos,
@@ -32,7 +33,7 @@ pub(super) fn repeats(explained: &Explained<'_>) -> Vec<Remark> {
     let pair = |slow: &Run<'_, '_>| {
         let others = runs.iter().filter(|fast| is_like(slow, fast));
         let fast = others.min_by_key(|fast| fast.time)?;
-        let is_slow = slow.time.0 as f64 >= fast.time.0 as f64 * DIFFER;
+        let is_slow = slow.time.0 as f64 >= fast.time.0 as f64 * TIMES_DIFFER;
         is_slow.then(|| remark(explained, (slow, fast)))
     };
     let mut slowest: Vec<&Run<'_, '_>> = runs.iter().collect();
@@ -40,7 +41,7 @@ pub(super) fn repeats(explained: &Explained<'_>) -> Vec<Remark> {
     slowest.into_iter().find_map(pair).into_iter().collect()
 }
 
-/// A test of latency with one size; no ping, which has rules of its own.
+/// The run in a table of a latency test with one message size. Pings are left out: they have their own rules.
 fn run<'a, 'b>(table: &'b Table<'a>) -> Option<Run<'a, 'b>> {
     let [row] = table.sizes.rows.as_slice() else {
         return None;
@@ -51,7 +52,7 @@ fn run<'a, 'b>(table: &'b Table<'a>) -> Option<Run<'a, 'b>> {
     (is_test && time.0 > 0).then_some(Run { table, time })
 }
 
-/// Whether two runs are of one test.
+/// Whether two runs are of one test: same program, host, title, operation and message size.
 fn is_like(a: &Run<'_, '_>, b: &Run<'_, '_>) -> bool {
     let (one, other) = (a.table.sizes, b.table.sizes);
     let size =
@@ -73,7 +74,7 @@ fn remark(explained: &Explained<'_>, (slow, fast): (&Run<'_, '_>, &Run<'_, '_>))
         line(fast),
         fast.time
     );
-    let told = |what: String| Remark::new(Stands::Found, what);
+    let found = |what: String| Remark::new(Stands::Found, what);
     if let Some((side, port, micros, has_changed)) =
         delayed(explained, slow, slow.time.0 - fast.time.0)
     {
@@ -81,13 +82,13 @@ fn remark(explained: &Explained<'_>, (slow, fast): (&Run<'_, '_>, &Run<'_, '_>))
             "{times}: in the slower one a packet waits for the interrupt of the card, up to {micros} us (rx-usecs of \
              {port}, not adaptive)"
         );
-        // One setting that both may have had explains less than one that has changed between them.
+        // Without a change, the delay that both runs may have had explains less: a second cause stays possible.
         let causes: &[&'static str] = if has_changed {
             &["latency-interrupts"]
         } else {
             &["latency-interrupts", "latency-wakeup"]
         };
-        return told(what)
+        return found(what)
             .because(
                 "the difference of one way is of the size of that delay; one end or both have it",
             )
@@ -105,16 +106,16 @@ fn remark(explained: &Explained<'_>, (slow, fast): (&Run<'_, '_>, &Run<'_, '_>))
     let what = format!(
         "{times}: if both are of one path, what was changed between them makes the difference"
     );
-    let remark = told(what).next(
+    let remark = found(what).next(
         "both in turns, three times each, and the settings of the card between them",
         "ethtool -c PORT",
     );
-    // Beside transfers the question may be another one.
+    // If there are transfers too, the question may be about them: the remark then gives no answer.
     if transfers(explained).next().is_none() { remark.names(&[]) } else { remark }
 }
 
-/// A port whose fixed delay of interrupts explains a difference of two runs: the host, its name, and the delay in
-/// microseconds.
+/// A port whose fixed interrupt delay explains the difference of two runs: host, name of the port, delay in
+/// microseconds, and whether the delay was changed between two readings.
 fn delayed<'a>(
     explained: &'a Explained<'_>,
     run: &Run<'_, '_>,

@@ -1,21 +1,22 @@
-//! Rules about runs of messages that differ in one thing: how long they were, their queue pairs, one way or both.
+//! Rules that compare runs of messages which differ in one thing: length, queue pairs, or one direction against both.
 
 use super::super::Explained;
 use super::course::transfers;
 use super::moved::{Moved, runs};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_record::reported::{Carrier, Transfer};
 use linerate_units::Bytes;
 
-/// Shortest traffic, in seconds, that shows a rate: the first messages wait for pages of memory, for the slot and for the
-/// clocks of the processors, which takes some of the first milliseconds.
+/// Shortest duration, in seconds, of a run that shows the path's rate: the first messages wait for pages of memory, for
+/// the slot and for the CPUs' clocks, which takes some milliseconds.
 const LEAST_SECONDS: f64 = 0.010;
-/// Fewest messages that show a rate.
+/// Fewest messages of a run that shows the path's rate.
 const LEAST_MESSAGES: u64 = 100;
-/// Share by which rates of two runs may differ and be alike.
+/// Largest relative difference of the rates of two runs that count as equal.
 const ALIKE: f64 = 0.05;
 
-/// How long a run of one size moved messages, in seconds, and how many.
+/// The duration of a run of one size in seconds, and its number of messages.
 fn length(run: &Moved<'_>) -> Option<(f64, u64)> {
     let (size, rate, messages) = run.only()?;
     let messages = messages?;
@@ -36,11 +37,11 @@ pub(super) fn short(explained: &Explained<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// Seconds in which a connection still opens its window, and a loss is chance.
+/// Duration in seconds below which a connection still opens its window, and a loss is chance.
 const START: f64 = 0.5;
 
-/// A transfer by sockets that was over before its rate was that of the path, where no longer one of its direction is
-/// there.
+/// Remark on a transfer through sockets that was over before it reached the path's rate. None if the same direction has
+/// a longer transfer.
 fn starts(explained: &Explained<'_>) -> Option<Remark> {
     let is_start = |one: &Transfer| {
         one.goodput.0 > 0 && one.seconds.is_some_and(|seconds| seconds > 0.0 && seconds < START)
@@ -95,7 +96,7 @@ fn too_short(
                 .shown_by(run.source, run.outcome),
         );
     }
-    // Runs of as many messages are as long: their difference is not that of the start.
+    // Runs with equal numbers of messages are equally long: the start of a run does not explain their difference.
     let equals = same_size()
         .filter(|other| length(other).is_some_and(|length| length.1 == messages))
         .count();
@@ -106,10 +107,10 @@ fn too_short(
     })
 }
 
-/// How many times the rate of few queue pairs more of them must carry.
-const MORE: f64 = 1.3;
+/// Least ratio of the rate of more queue pairs to that of few at which few do not reach the limit.
+const QUEUES_GAIN: f64 = 1.3;
 
-/// One queue pair beside several, of the same size.
+/// Compares the run with fewest queue pairs with a run of more, at the same message size.
 pub(super) fn queues(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let counted: Vec<(&Moved<'_>, u32)> =
@@ -126,7 +127,7 @@ pub(super) fn queues(explained: &Explained<'_>) -> Vec<Remark> {
         };
         let best = pairs.filter(|(run, ..)| is_fair(run)).max_by(|a, b| a.2.2.total_cmp(&b.2.2));
         let (run, queues, (size, slow, fast)) = best?;
-        (fast > slow * MORE)
+        (fast > slow * QUEUES_GAIN)
             .then(|| held((*count, queues), size, (slow, fast)).shown_by(run.source, run.outcome))
     });
     remark.into_iter().collect()
@@ -151,19 +152,20 @@ fn held((few, many): (u32, u32), size: Bytes, (slow, fast): (f64, f64)) -> Remar
         .next("fewer and larger messages", "ib_write_bw -q 1 -s 1048576 HOST")
 }
 
-/// How many times one way both ways together must carry: twice, if they share nothing.
+/// Least ratio of both directions' sum to one direction's rate; below it they share a limit. Without a shared limit it
+/// is 2.
 const BOTH: f64 = 1.3;
-/// From this on both ways share nothing that matters.
-const TWICE: f64 = 1.8;
+/// Ratio of the sum to one direction's rate from which both directions share nothing that matters.
+const WAYS_APART: f64 = 1.8;
 
-/// A run both ways beside one way of the same: the size, the rate of one way, and the sum of both.
+/// A run in both directions, the rate of one direction alone at the same message size, and the sum of both.
 struct Ways<'a> {
     both: &'a Moved<'a>,
     one: f64,
     sum: f64,
 }
 
-/// The pair of runs whose ways share most.
+/// The pair of runs, one direction against both, in which both directions share most.
 fn ways<'a>(all: &'a [Moved<'a>]) -> Option<Ways<'a>> {
     let of = |both: &'a Moved<'a>| {
         let ones = all
@@ -182,12 +184,12 @@ fn ways<'a>(all: &'a [Moved<'a>]) -> Option<Ways<'a>> {
     found.min_by(|a, b| (a.sum / a.one).total_cmp(&(b.sum / b.one)))
 }
 
-/// Whether both ways together carry less than they should.
+/// Whether both directions together carry less than twice one direction, so that they share a limit.
 pub(super) fn share(explained: &Explained<'_>) -> bool {
-    ways(&runs(explained)).is_some_and(|ways| ways.sum < ways.one * TWICE)
+    ways(&runs(explained)).is_some_and(|ways| ways.sum < ways.one * WAYS_APART)
 }
 
-/// What both ways carry together, in words; `None` if there is no such run beside one way.
+/// The rate of both directions together, in words; `None` if there is no run in one direction to compare with.
 pub(super) fn sum(all: &[Moved<'_>]) -> Option<String> {
     let ways = ways(all)?;
     let (sum, each) = (giga(ways.sum), giga(ways.sum / 2.0));
@@ -196,11 +198,11 @@ pub(super) fn sum(all: &[Moved<'_>]) -> Option<String> {
 
 pub(super) fn both(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
-    let found = ways(&all).filter(|ways| ways.sum < ways.one * TWICE);
+    let found = ways(&all).filter(|ways| ways.sum < ways.one * WAYS_APART);
     found.map(|ways| shared(&ways)).into_iter().collect()
 }
 
-/// A rate with a digit behind the point: both ways are halves of their sum.
+/// A rate in Gb/s with one decimal: the rate of each direction is half of a sum.
 fn giga(bits: f64) -> String {
     format!("{:.1} Gb/s", bits / 1e9)
 }

@@ -1,24 +1,25 @@
-//! Rules about tables of sizes.
+//! Rules about tables of messages of many sizes.
 
 use std::collections::BTreeMap;
 
 use super::super::{Explained, Table};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
 use linerate_ceiling::fingerprint::setters;
+use linerate_facts::finding::Stands;
 use linerate_record::reported::{SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
-/// Setters of a timer that are named.
+/// Most possible origins of a timer that a remark names.
 const NAMED: usize = 3;
 
-/// Period from which on a path may have such a round trip.
-const LONG: Nanos = Nanos::from_millis(1);
+/// Shortest period that may also be the round trip of a path, and not a timer.
+const LONG_PERIOD: Nanos = Nanos::from_millis(1);
 
-/// How many times the typical time a longest one must be to be a finding.
-const TAIL: f64 = 10.0;
+/// Least ratio of the longest time to the typical one that is a finding.
+const LONG_TAIL: f64 = 10.0;
 
-/// Share of the highest rate below which larger messages are slower.
-const FALLS: f64 = 0.8;
+/// Share of the highest rate; larger messages below it are slower.
+const RATE_FALLS: f64 = 0.8;
 
 pub(super) fn timer(explained: &Explained<'_>) -> Vec<Remark> {
     let tables = explained.tables.iter();
@@ -37,7 +38,7 @@ fn timed(table: &Table<'_>) -> Option<Remark> {
     let mut remark = Remark::new(Stands::Found, what)
         .because(at)
         .because("no wire and no processor takes the same time for different sizes");
-    if timer.period >= LONG {
+    if timer.period >= LONG_PERIOD {
         remark = remark.because(
             "a path with a round trip this long, and a window that grows by round trips, would look alike",
         );
@@ -57,7 +58,7 @@ fn timed(table: &Table<'_>) -> Option<Remark> {
     }))
 }
 
-/// The first size from which on all messages move slower than smaller ones did.
+/// Finds the first size from which all messages move more slowly than smaller ones did.
 pub(super) fn falls(explained: &Explained<'_>) -> Vec<Remark> {
     let tables = explained.tables.iter();
     tables.filter_map(|table| fall(explained, table)).collect()
@@ -71,7 +72,7 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>) -> Option<Remark> {
     };
     let falls_at = |at: usize| {
         let ((size, fast), (_, later)) = (most(&rates[..at])?, most(&rates[at..])?);
-        (later < fast * FALLS).then_some((at, size, fast))
+        (later < fast * RATE_FALLS).then_some((at, size, fast))
     };
     let (at, before, fast) = (1..rates.len()).find_map(falls_at)?;
     let (size, slow) = rates[at];
@@ -100,13 +101,13 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>) -> Option<Remark> {
     Some(remark)
 }
 
-/// The period of a timer that another table of the same path shows.
+/// The period of a timer that any table shows.
 fn other_timer(explained: &Explained<'_>) -> Option<Nanos> {
     let timers = explained.tables.iter().filter_map(|t| t.timer.as_ref());
     timers.map(|timer| timer.period).next()
 }
 
-/// The highest rate of each size, bits per second, the smallest size first.
+/// The highest rate of each size in bits per second, the smallest size first.
 fn by_size(table: &Table<'_>) -> Vec<(Bytes, f64)> {
     let mut rates = BTreeMap::new();
     for row in &table.sizes.rows {
@@ -126,7 +127,7 @@ pub(super) fn tail(explained: &Explained<'_>) -> Vec<Remark> {
 fn worst(table: &Table<'_>) -> Option<Remark> {
     let times = |row: &SizeRow| {
         let (most, usual) = (row.most?, row.typical.or(row.mean)?);
-        // A time of zero was rounded.
+        // A typical time of zero was rounded, so it has no ratio.
         let ratio = (usual.0 > 0).then(|| most.0 as f64 / usual.0 as f64)?;
         Some((most, usual, ratio))
     };
@@ -134,7 +135,7 @@ fn worst(table: &Table<'_>) -> Option<Remark> {
     let (row, (most, usual, ratio)) = rows
         .filter_map(|row| Some((row, times(row)?)))
         .max_by(|(_, a), (_, b)| a.2.total_cmp(&b.2))?;
-    if ratio < TAIL {
+    if ratio < LONG_TAIL {
         return None;
     }
     let of = row.samples.map_or(String::new(), |n| format!(" of {n}"));
@@ -152,7 +153,7 @@ fn worst(table: &Table<'_>) -> Option<Remark> {
     )
 }
 
-/// Small messages that one table halves and another one does not.
+/// Finds small messages whose times one table halves and another one does not.
 pub(super) fn halves(explained: &Explained<'_>) -> Vec<Remark> {
     let first = |trip| {
         let mut of = explained.tables.iter().filter(|t| t.sizes.trip == trip);

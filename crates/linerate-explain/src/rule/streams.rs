@@ -1,39 +1,41 @@
-//! Rules about the streams of transfers.
+//! Rules about the number and the rates of the streams of transfers.
 
 use super::super::Explained;
 use super::course::MOST_RUNS;
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Source, Transfer};
 use linerate_units::Rate;
 
-/// How many times as fast as the streams a rate may grow.
+/// Largest ratio of the rate's growth to the growth in streams at which the rate is proportional to them.
 const PROPORTIONAL: f64 = 1.1;
 
-/// Share of the best rate below which more streams carry less.
-const LESS: f64 = 0.9;
+/// Share of the best rate below which more streams count as slower.
+const LESS_THAN_BEST: f64 = 0.9;
 
-/// Share of the fastest stream below which streams differ.
-const DIFFER: f64 = 0.5;
+/// Share of the fastest stream's rate below which a stream counts as slower than the others.
+const STREAMS_DIFFER: f64 = 0.5;
 
 /// Rates to which clouds limit one flow.
 //= https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html: 5 Gb/s outside of a
 //= cluster placement group, 10 Gb/s within one
 pub(super) const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
 
-/// Range of a capped flow's goodput, as shares of the cap: headers take some, and limiters have a margin.
+/// Range of a capped flow's goodput over its cap: headers take a part of the cap, and limiters have a margin.
 pub(super) const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
 
-/// Share of the hardware's ceiling from which it limits all streams together.
+/// Least share of the hardware's ceiling at which the ceiling limits all streams together.
 const FULL: f64 = 0.9;
 
-/// Streams from which on equal rates are a pattern.
+/// Least number of streams whose equal rates show a cap of each stream.
 pub(super) const PATTERN: usize = 3;
 
-/// Standard links of Ethernet that several capped streams could fill, in Gb/s.
+/// Rates of standard Ethernet links that several capped streams could fill, in Gb/s.
 const LINKS: [f64; 6] = [25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Goodput of a full link, as shares of its speed: packets of 1500 bytes to those of 9000, and a little of the start.
+/// Range of goodput over the speed of a full link: from packets of 1500 bytes, less a little for the start, to packets
+/// of 9000 bytes.
 const FILLS: std::ops::RangeInclusive<f64> = 0.93..=1.0;
 
 /// Whether two transfers differ in nothing but the number of their streams, as far as their outputs tell.
@@ -44,16 +46,16 @@ fn is_alike(one: (&Source, &Transfer), other: (&Source, &Transfer)) -> bool {
     settings(one) == settings(other)
 }
 
-/// Most groups of transfers that are alike.
+/// Most groups of transfers that differ only in the number of streams.
 const GROUPS: usize = 32;
-/// Times by which two runs with as many streams may differ and be of one path.
+/// Largest ratio of the rates of two runs with the same number of streams that may be of one path.
 const ONE_PATH: f64 = 2.0;
 
-/// Whole transfers over TCP of one direction at the full rate, which differ in the number of streams alone; the fewest
-/// streams first, one for each number. Of several groups that are alike, the one with the most numbers. Empty where runs
-/// with as many streams are of several paths.
+/// Complete TCP transfers in one direction, without a requested rate, which differ only in the number of streams: one
+/// for each number, the fewest streams first. Of several such groups, the one with the most numbers. Empty if runs with
+/// one number of streams are of several paths.
 fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u32, &'a Transfer)> {
-    let is_whole = |one: &Transfer| !one.both && one.asked.is_none() && one.error.is_none();
+    let is_whole = |one: &Transfer| !one.both && one.requested.is_none() && one.error.is_none();
     let transfers = explained.material.transfers();
     let of = transfers.filter(|(_, one)| {
         one.direction == direction && one.carrier == Carrier::Tcp && is_whole(one)
@@ -85,7 +87,7 @@ fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u3
         all
     };
     let all = groups.into_iter().map(numbered);
-    // The first of several that are as long.
+    // Of several longest groups, the first one.
     all.rev().max_by_key(Vec::len).unwrap_or_default()
 }
 
@@ -126,7 +128,7 @@ pub(super) fn past_best(explained: &Explained<'_>) -> Vec<Remark> {
         let (best, most) = all.iter().max_by_key(|(_, one)| one.goodput)?;
         let (streams, last) = all.last()?;
         let share = last.goodput.0 as f64 / (most.goodput.0 as f64).max(1.0);
-        (streams > best && share < LESS).then(|| {
+        (streams > best && share < LESS_THAN_BEST).then(|| {
             let what = format!(
                 "{best} streams carried most, and {streams} only {:.0} % of it: more streams did not help",
                 share * 100.0
@@ -145,7 +147,7 @@ pub(super) fn differ(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |one: &Transfer| {
         let least = one.each.iter().copied().reduce(f64::min)?;
         let most = one.each.iter().copied().reduce(f64::max)?;
-        (least < most * DIFFER).then(|| {
+        (least < most * STREAMS_DIFFER).then(|| {
             let what = format!(
                 "{} streams do not share alike: the slowest carried {}, the fastest {}",
                 one.each.len(),
@@ -161,7 +163,7 @@ pub(super) fn differ(explained: &Explained<'_>) -> Vec<Remark> {
     all.filter_map(|(_, one)| remark(one)).collect()
 }
 
-/// Whether a rate is about what a standard link of Ethernet carries.
+/// Whether a rate is about that of a full standard Ethernet link.
 fn fills_link(bits: f64) -> bool {
     LINKS.iter().any(|link| FILLS.contains(&(bits / (link * 1e9))))
 }
@@ -175,8 +177,8 @@ fn is_at(rate: f64, cap: Rate) -> bool {
     CAPPED.contains(&(rate / cap.0 as f64))
 }
 
-/// The cap at which the mean of all streams is. It is also what a full link leaves them: it must be known that none is
-/// full, or another number of streams must leave each as much.
+/// The cap of one flow that equals the mean rate of the streams. A full link may give each stream that rate too: so the
+/// ceiling must be known, or a run with another number of streams must have the same mean.
 fn mean_cap(explained: &Explained<'_>, one: &Transfer, is_known: bool) -> Option<Rate> {
     let mean = |one: &Transfer| one.goodput.0 as f64 / f64::from(one.streams.unwrap_or(1).max(1));
     let cap = FLOW_CAPS.into_iter().find(|cap| is_at(mean(one), *cap))?;
@@ -191,8 +193,8 @@ fn mean_cap(explained: &Explained<'_>, one: &Transfer, is_known: bool) -> Option
 fn cap(explained: &Explained<'_>, one: &Transfer) -> Option<Remark> {
     let ceiling = explained.material.hardware.goodput();
     let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
-    // Streams that share a full link alike, or keep a rate, are not capped one by one.
-    if ceiling.is_some_and(|ceiling| is_full(ceiling.low())) || one.asked.is_some() {
+    // Streams that share a full link equally, or have a requested rate, are not capped one by one.
+    if ceiling.is_some_and(|ceiling| is_full(ceiling.low())) || one.requested.is_some() {
         return None;
     }
     let (streams, how, cap) = if one.each.is_empty() {
@@ -210,7 +212,7 @@ fn cap(explained: &Explained<'_>, one: &Transfer) -> Option<Remark> {
     );
     let remark = Remark::new(Stands::Found, what).of(one.direction);
     let total: f64 = one.each.iter().sum();
-    // The rate of each stream is not known: one processor for all of them is as likely.
+    // Only the mean of the streams is known: one full processor for all of them is as likely as a cap.
     if one.each.is_empty() {
         return Some(
             remark

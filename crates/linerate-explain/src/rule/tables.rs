@@ -1,18 +1,20 @@
-//! Rules about tables of sizes beside each other, and about the largest sizes of one.
+//! Rules that compare tables by size with each other, and the largest sizes of a table with its smaller ones.
 
 use std::collections::BTreeMap;
 
 use super::super::{Explained, Table};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_record::reported::{Carrier, SizeRow};
 use linerate_units::{Bytes, Nanos};
 
-/// Range of later rates, as shares of the highest: above it they are the same, below it another rule says so.
+/// Range of later rates over the highest rate in which they are a little slower: above it they are equal, below it
+/// another rule reports them.
 const LATER: std::ops::Range<f64> = 0.8..0.98;
-/// Rows before the highest rate that show a rise.
+/// Least number of rows before the highest rate that show a rise.
 const RISE: usize = 4;
 
-/// The highest rate that messages reach, and that larger ones do not hold.
+/// Finds the highest rate, if larger messages do not keep it.
 pub(super) fn knee(explained: &Explained<'_>) -> Vec<Remark> {
     explained.tables.iter().filter_map(|table| past(table)).collect()
 }
@@ -44,7 +46,7 @@ fn past(table: &Table<'_>) -> Option<Remark> {
     )
 }
 
-/// One value for each size.
+/// One value for each message size: `join` combines the values of rows with the same size.
 fn by_size(
     table: &Table<'_>,
     of: impl Fn(&SizeRow) -> Option<f64>,
@@ -60,21 +62,21 @@ fn by_size(
     all
 }
 
-/// The shortest whole round trip of each size, in nanoseconds.
+/// The shortest round trip of each size, there and back, in nanoseconds.
 fn times(table: &Table<'_>) -> BTreeMap<Bytes, f64> {
     by_size(table, |row| table.whole(row.time()?).map(|time| time.0 as f64), f64::min)
 }
 
-/// Most tables that are held against each other.
+/// Most tables that are compared with each other.
 const MOST: usize = 16;
-/// Sizes that two tables must share.
+/// Least number of sizes that two tables must have in common.
 const SHARED: usize = 6;
-/// How much longer a time must be to be longer: runs differ a little.
+/// Least ratio of two times at which one counts as longer: runs differ a little.
 const LONGER: f64 = 1.03;
-/// How much longer it may be: what one disturbed run makes is small, and a larger difference is one of the layers.
+/// Largest ratio of two times that one disturbed run explains; a larger one is a difference of layers.
 const DISTURBED: f64 = 1.08;
 
-/// A size at which one of two tables is faster, and slower at all others.
+/// Finds a size at which one of two tables is faster although it is slower at all others.
 pub(super) fn outlier(explained: &Explained<'_>) -> Vec<Remark> {
     let tables: Vec<&Table<'_>> = explained.tables.iter().take(MOST).collect();
     let pairs = tables
@@ -112,9 +114,9 @@ fn turned((first, second): (&Table<'_>, &Table<'_>)) -> Option<Remark> {
     Some(Remark::new(Stands::Doubt, what).next("repeat this size, in turns", ""))
 }
 
-/// Datagrams that are larger than a packet of Ethernet: they are sent in fragments.
+/// Size in bytes from which datagrams exceed any Ethernet packet: they are sent in fragments.
 const LARGE: Bytes = Bytes(9_000);
-/// How many times as long as TCP large datagrams must take.
+/// Least ratio of the time of large datagrams to that of TCP that is reported.
 const SLOWER: f64 = 1.05;
 
 pub(super) fn datagrams(explained: &Explained<'_>) -> Vec<Remark> {

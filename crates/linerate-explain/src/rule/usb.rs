@@ -1,25 +1,26 @@
-//! Rules about disks and ports that hang on USB 2, whose bus is slower than they are.
+//! Rules about disks and network ports that are attached to USB 2, whose bus is slower than they are.
 
 use super::super::{Explained, side_name};
 use super::course::transfers;
 use super::disk::rows::{At, all, of};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
 use linerate_ceiling::usb::leaves;
 use linerate_facts::Inventory;
+use linerate_facts::finding::Stands;
 use linerate_facts::usb::Function;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Access, Carrier, Counted, Does};
 use linerate_units::{Bytes, Rate};
 
-/// The signalling rate of USB 2.
+/// The signalling rate of USB 2 in bits per second.
 //= Universal Serial Bus Specification 2.0, section 7.1.11: high speed
 const HIGH_SPEED: Rate = Rate(480_000_000);
-/// Share of what every controller carries from which on the bus may limit a port: adapters of 1 Gb/s that hang on USB 2 are
-/// published with 200 to 330 Mb/s.
-const NEAR: f64 = 0.8;
-/// Share by which a rate may be above the capacity of the bus: programs round.
+/// Share of the rate that every controller carries, from which the bus may limit a port: adapters of 1 Gb/s on USB 2
+/// are published with 200 to 330 Mb/s.
+const NEAR_BUS: f64 = 0.8;
+/// Largest ratio of a measured rate to the capacity of the bus: programs round.
 const ROUNDED: f64 = 1.02;
-/// Drivers of network adapters on USB.
+/// Linux drivers of network adapters that are attached to USB.
 //= Linux, drivers/net/usb
 const ADAPTERS: [&str; 12] = [
     "ax88179_178a",
@@ -35,17 +36,17 @@ const ADAPTERS: [&str; 12] = [
     "smsc75xx",
     "smsc95xx",
 ];
-/// Bytes in a second that a disk on USB 2 moves, at least and at most.
+/// Range of the rate of a disk on USB 2, in bytes per second.
 //= Universal Serial Bus Specification 2.0, section 5.8.4: at most 53.2 MB/s, of which usual bridges leave 30 to 45 MB/s
 const DISK: std::ops::RangeInclusive<f64> = 30e6..=45e6;
-/// Smallest operations that such a rate counts of, and largest ones that are small.
+/// Least payload of an operation whose rate shows the bus.
 const LARGE: Bytes = Bytes(128 << 10);
-/// Operations in flight that hide the answer of a disk.
-const DEEP: u32 = 8;
-/// Share of the rate of large operations below which small ones are far below.
+/// Number of operations in flight that hides the latency of a disk.
+const DEEP_QUEUE: u32 = 8;
+/// Largest ratio of the rate of small operations to that of large ones at which small ones are far slower.
 const FAR_BELOW: f64 = 0.6;
 
-/// Names of disks that are on no USB, and starts of names of those that may be, or where they are mounted.
+/// Starts of names of disks that are not on USB; then starts of names of disks that may be, or of their mount points.
 const OTHERS: [&str; 5] = ["/dev/nvme", "/dev/mmcblk", "/dev/vd", "/dev/xvd", "/dev/md"];
 const OWN: [&str; 3] = ["/dev/sd", "/media/", "/run/media/"];
 
@@ -62,7 +63,7 @@ pub(super) fn ports(explained: &Explained<'_>) -> Vec<Remark> {
     hosts.into_iter().filter_map(|(side, host)| port(explained, side, host)).collect()
 }
 
-/// A transfer at the rate of USB 2, of a host with an adapter on it.
+/// Remark on a transfer at the rate of USB 2, if the host has a network adapter on USB 2.
 fn port(explained: &Explained<'_>, side: Side, host: &Inventory) -> Option<Remark> {
     let adapters = host.usb.iter().filter(|one| is_adapter(one));
     let slow = adapters.clone().find(|one| one.speed == HIGH_SPEED)?;
@@ -74,10 +75,10 @@ fn port(explained: &Explained<'_>, side: Side, host: &Inventory) -> Option<Remar
     let (source, outcome, best) = all.max_by_key(|(_, _, one)| one.goodput)?;
     let bus = leaves(HIGH_SPEED);
     let bits = best.goodput.0 as f64;
-    if !(bus.low() * NEAR..=bus.high() * ROUNDED).contains(&bits) || best.asked.is_some() {
+    if !(bus.low() * NEAR_BUS..=bus.high() * ROUNDED).contains(&bits) || best.requested.is_some() {
         return None;
     }
-    // Another port may have carried it.
+    // Another port of the host may have carried the transfer.
     let is_only = host.network.nics.len() < 2 && adapters.count() == 1;
     let causes: &[&'static str] = if is_only { &["usb"] } else { &["usb", "path-rate"] };
     let what = format!(
@@ -96,7 +97,7 @@ fn port(explained: &Explained<'_>, side: Side, host: &Inventory) -> Option<Remar
     )
 }
 
-/// What the bus carries, in words.
+/// The rates that the USB 2 bus carries, in words.
 fn carries() -> String {
     let bus = leaves(HIGH_SPEED);
     format!(
@@ -119,8 +120,8 @@ pub(super) fn disks(explained: &Explained<'_>) -> Vec<Remark> {
     listed(explained).into_iter().collect()
 }
 
-/// Whether the facts say that the disk of a row is on USB; `None` if they do not say. `Some(false)` also of one that turns:
-/// it may be as slow by itself.
+/// Whether the disk of a row is on USB; `None` if the facts do not tell. Also `Some(false)` for a rotating disk: it may
+/// be that slow by itself.
 fn is_on_usb(explained: &Explained<'_>, at: &At<'_>) -> Option<bool> {
     let device = at.device(explained);
     if let Some(device) = device.filter(|device| !device.transport.is_empty()) {
@@ -141,7 +142,8 @@ fn is_large(at: &At<'_>) -> bool {
     at.row.access == Access::Sequential && at.row.block.is_none_or(|block| block >= LARGE)
 }
 
-/// A disk that moves large blocks at the rate of USB 2, both ways and at each depth, and small ones far below.
+/// Finds a disk that moves large blocks at the rate of USB 2, both for reads and writes and at any depth, and small
+/// ones far more slowly.
 fn pattern(explained: &Explained<'_>, rows: &[At<'_>]) -> Option<Remark> {
     let large: Vec<&At<'_>> = rows.iter().filter(|at| is_large(at) && !at.is_device()).collect();
     let first = large.first()?;
@@ -149,7 +151,7 @@ fn pattern(explained: &Explained<'_>, rows: &[At<'_>]) -> Option<Remark> {
         |at: &At<'_>| at.row.depth.unwrap_or(0).saturating_mul(at.row.threads.unwrap_or(1));
     let has = |does: Does| {
         let mut own = large.iter().filter(|at| at.row.does == does);
-        own.clone().any(|at| flight(at) >= DEEP) && own.any(|at| flight(at) == 1)
+        own.clone().any(|at| flight(at) >= DEEP_QUEUE) && own.any(|at| flight(at) == 1)
     };
     let rates = || large.iter().map(|at| at.row.bytes_per_sec);
     let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
@@ -164,19 +166,19 @@ fn pattern(explained: &Explained<'_>, rows: &[At<'_>]) -> Option<Remark> {
         return None;
     }
     let words = format!(
-        "large blocks move at {} to {}, reads and writes alike and with one or {DEEP} in flight: that is a bus",
+        "large blocks move at {} to {}, reads and writes alike and with one or {DEEP_QUEUE} in flight: that is a bus",
         rate(least * 8.0),
         rate(most * 8.0)
     );
     Some(if on_usb == Some(true) {
-        told(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"])
+        found(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"])
     } else {
         let what = format!("{words}, most likely USB 2 ({HIGH_SPEED})");
-        told(first, what, &["usb", "path-rate"])
+        found(first, what, &["usb", "path-rate"])
     })
 }
 
-/// A disk at the rate of USB 2, of a host of which all disks on USB hang on USB 2.
+/// Remark on a disk at the rate of USB 2, on a host whose USB disks are all on USB 2.
 fn listed(explained: &Explained<'_>) -> Option<Remark> {
     let large = all(explained).filter(|at| {
         let has_tree = at.host(explained).usb.iter().any(is_storage);
@@ -193,15 +195,15 @@ fn listed(explained: &Explained<'_>) -> Option<Remark> {
         best.words(),
         rate(best.row.bytes_per_sec * 8.0)
     );
-    // A file may be on another disk, such as a card that is as fast.
+    // The file may be on another disk of that speed, such as a memory card.
     let is_own = best.is_device()
         || OWN.iter().any(|start| best.disk.target.starts_with(start))
         || best.device(explained).is_some_and(|device| device.transport == "usb");
     let causes: &[&'static str] = if is_own { &["usb"] } else { &["usb", "path-rate"] };
-    Some(told(&best, what, causes))
+    Some(found(&best, what, causes))
 }
 
-fn told(at: &At<'_>, what: String, causes: &[&'static str]) -> Remark {
+fn found(at: &At<'_>, what: String, causes: &[&'static str]) -> Remark {
     let remark = Remark::new(Stands::Found, what).because(carries()).names(causes);
     let (step, command) = if at.is_windows() {
         ("the same disk in a port of USB 3, with a cable that has the fast pairs", "")

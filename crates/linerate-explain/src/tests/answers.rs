@@ -1,11 +1,11 @@
-//! The one answer to transfers, each rule on both sides of its threshold.
+//! Tests of the headline that transfers get: each rule on both sides of its threshold.
 
 use super::*;
 use crate::Answered;
 use linerate_facts::nic::Nic;
 use linerate_record::reported::{Counters, Cpu, CpuOf, CpuTime, Lost};
 
-/// How a question is answered, in JSON.
+/// The kind of answer as JSON has it.
 pub(super) fn word(stands: Answered) -> &'static str {
     match stands {
         Answered::Contradiction => "contradiction",
@@ -15,7 +15,7 @@ pub(super) fn word(stands: Answered) -> &'static str {
     }
 }
 
-/// How the question is answered: the cause, or the candidates, or the word alone.
+/// The headline's answer: its cause, else its candidates, else the kind of answer.
 pub(super) fn answer(sources: Vec<Source>, near: Inventory) -> String {
     let material = Material { sources, near, ..Material::default() };
     let explained = explain(&material);
@@ -58,12 +58,12 @@ fn ticks(gigabits: &[f64]) -> Measured {
 #[test]
 fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
     assert_eq!(of(vec![run(1, 9.41, 8)]), "healthy");
-    // 1 in 1000 segments of 8.1 M.
+    // One of 1000 segments, of 8.1 million, was retransmitted.
     assert_ne!(of(vec![run(1, 9.41, 8_100)]), "healthy");
     assert_ne!(of(vec![run(1, 9.15, 8)]), "healthy");
-    // More than TCP gets of a port of 10 Gb/s.
+    // This is more than TCP can carry on a port of 10 Gb/s.
     assert_ne!(of(vec![run(1, 9.96, 0)]), "healthy");
-    // Many streams carry more: the one is held.
+    // Many streams together carry more, so a single one was limited.
     assert_eq!(of(vec![run(1, 9.53, 0), run(32, 47.7, 0)]), "flow-rate-cap");
     assert_eq!(of(vec![run(1, 9.41, 0), run(32, 9.41, 0)]), "healthy");
     assert_eq!(
@@ -75,13 +75,13 @@ fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
 #[test]
 fn a_rate_that_steps_down_is_two_rates() {
     assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4, 0.41])]), "path-rate");
-    // Later than the first interval other traffic may have begun.
+    // If the rate falls later than after the first interval, other traffic may have begun.
     assert_eq!(of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]), "path-rate|contended");
-    // Many intervals take no time that grows with their square.
+    // The time for many intervals does not grow with their square.
     let long = |first: usize| ticks(&[vec![5.0; first], vec![3.0; 40_000 - first]].concat());
     assert_eq!(of(vec![long(9_999)]), "burst-credit");
     assert_eq!(of(vec![long(0)]), "unknown");
-    // A slow start and one dip; too little to be a step; too short.
+    // A slow start with one dip; a fall that is too small for a step; a fall that is too late to last.
     assert_eq!(
         of(vec![ticks(&[3.0, 7.0, 9.41, 9.42, 5.0, 9.41, 9.41, 9.41, 9.41, 9.41])]),
         "healthy"
@@ -92,7 +92,7 @@ fn a_rate_that_steps_down_is_two_rates() {
 
 #[test]
 fn loss_is_of_the_way_that_has_it() {
-    // 3 % of the segments.
+    // 3 % of the segments are retransmitted.
     let lossy = || back(run(1, 0.186, 5_200));
     assert_eq!(of(vec![run(1, 0.934, 4), lossy()]), "path-loss");
     assert_eq!(of(vec![run(1, 0.934, 4), back(run(1, 0.934, 11))]), "healthy");
@@ -100,7 +100,7 @@ fn loss_is_of_the_way_that_has_it() {
         of(vec![run(1, 0.934, 4), back(run(1, 0.5, 4))]),
         "path-rate|receiver-core|sender-core"
     );
-    // A policer leaves a flat rate.
+    // A policer gives a steady rate with loss.
     let flat = changed(1, 0.3, |one| {
         (one.seconds, one.retransmits) = (Some(6.0), Some(3_000));
         (one.ticks, one.tick) = (vec![0.3e9; 6], Some(1.0));
@@ -140,16 +140,16 @@ fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
     assert_eq!(of(share), "path-loss");
     assert_eq!(of(vec![datagrams(0.2, 0.19)]), "path-rate|path-loss|socket-drops");
     assert_eq!(of(vec![datagrams(0.2, 0.004)]), "unknown");
-    // What was asked for is no answer where a part of it is lost.
-    let asked = |share: f64| {
+    // The requested rate is no answer if a part of the datagrams is lost.
+    let requested = |share: f64| {
         let Measured::Transfer(mut one) = datagrams(0.1, share) else {
             unreachable!();
         };
-        (one.asked, one.size) = (Some(Rate(100_000_000)), Some(Bytes(1448)));
+        (one.requested, one.size) = (Some(Rate(100_000_000)), Some(Bytes(1448)));
         of(vec![Measured::Transfer(one)])
     };
-    assert_eq!(asked(0.015), "path-rate|path-loss|socket-drops");
-    assert_eq!(asked(0.0), "pacing");
+    assert_eq!(requested(0.015), "path-rate|path-loss|socket-drops");
+    assert_eq!(requested(0.0), "pacing");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn retransmissions_that_were_needless_are_no_loss() {
     assert_eq!(counted(2_210, 2_098), "receiver-core|path-reordering");
     assert_eq!(counted(47_000, 900), "path-loss");
     assert_eq!(counted(2_210, 900), "unknown");
-    // One reading does not show that a load adds to it.
+    // One reading does not show whether the load adds to the counter.
     assert_eq!(read(47_000, 900, false), "unknown");
     assert_eq!(read(2_210, 2_098, false), "unknown");
 }
@@ -242,7 +242,7 @@ fn counters_of_the_input_tell_needless_retransmissions_from_loss() {
         let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
         of(vec![run(1, 0.941, 3_107), Measured::Counters(Counters { values, grew })])
     };
-    // As many as the transfer had are its own.
+    // The host counts as many retransmissions as the transfer had, so both are of the same packets.
     assert_eq!(
         (beside(3_081, true).as_str(), beside(3_081, false).as_str()),
         ("healthy", "healthy")
@@ -258,7 +258,7 @@ fn runs_that_differ_in_their_buffer_or_way_are_compared() {
     let held = "receive-window|send-buffer";
     assert_eq!(of(vec![with(0.0054, None), with(0.0848, Some(1 << 20))]), held);
     assert_ne!(of(vec![with(0.08, None), with(0.0848, Some(1 << 20))]), held);
-    // 4 MiB in 80 ms are 419 Mb/s.
+    // A window of 4 MiB in a round trip of 80 ms allows 419 Mb/s.
     let long = |gigabits: f64| {
         of(vec![changed(1, gigabits, |one| {
             (one.window, one.retransmits, one.seconds) =
@@ -321,7 +321,7 @@ fn the_same_from_two_nodes_shows_that_the_place_matters() {
     for other in [
         vec![from(0, 37.0), from(1, 30.0)],
         vec![from(0, 37.0), from(0, 22.0)],
-        // One node alone differs as much.
+        // Runs on one node alone differ as much.
         vec![from(0, 37.0), from(1, 22.0), from(1, 36.0)],
         vec![time(0, 1_120), time(1, 1_400)],
     ] {
@@ -347,7 +347,7 @@ fn a_full_cpu_is_the_limit_where_others_rest() {
     };
     let rest = Some(0.2);
     assert_eq!(with(&[(0.95, 0.475)], Some(0.8)), "softirq-core");
-    // A busy thread may be of anything, and several full CPUs are no single one.
+    // A busy CPU may belong to any program; and if several CPUs are full, no single one is the limit.
     assert_eq!(with(&[(0.99, 0.494)], rest), "unknown");
     let two = with(&[(0.99, 0.98), (0.98, 0.98)], Some(0.5));
     assert_eq!(two, "unknown");
@@ -390,7 +390,7 @@ fn a_run_of_milliseconds_says_nothing_unless_a_longer_one_is_there() {
 
 #[test]
 fn what_a_closed_window_makes_a_sender_repeat_is_no_loss() {
-    // One segment in 16.
+    // One of 16 segments is retransmitted.
     let held = |share: f64| {
         of(vec![changed(1, 0.000_04, |one| {
             (one.seconds, one.retransmits) = (Some(38.0), Some(9));
@@ -415,7 +415,7 @@ fn large_datagrams_alone_that_are_lost_are_fragmented() {
         all.push(counted(&[("IpReasmFails", count)]));
         of(all)
     };
-    // As many as were lost, and a count of something else.
+    // Counts that agree with the number of lost datagrams, and counts of something else.
     for (count, want) in [
         (87_000, "fragmentation"),
         (79_000, "fragmentation"),
@@ -425,7 +425,7 @@ fn large_datagrams_alone_that_are_lost_are_fragmented() {
     ] {
         assert_eq!(with(count), want);
     }
-    // Both fit a packet, or neither does; and the small ones are lost.
+    // Both datagrams fit into one packet, or neither does; or the small ones are lost.
     for other in [
         vec![sized(1_400, 0.087), sized(1_472, 0.0)],
         vec![sized(8_192, 0.087), sized(1_473, 0.0)],

@@ -1,4 +1,4 @@
-//! Rules about claims.
+//! Tests of the rules about claims.
 
 use super::*;
 use linerate_facts::finding::Stands;
@@ -38,7 +38,7 @@ fn a_claimed_capacity_stands_beside_the_best_figure() {
     assert!(says("ceiling=9Gbit/s").starts_with("a figure is above"));
 }
 
-/// Tables of a ping of 16 bytes through these protocols.
+/// Tables of ping-pong tests with 16 and 64 bytes, one for each protocol, with the time of 16 bytes in microseconds.
 fn pings(all: &[(Carrier, Trip, f64)]) -> Vec<Source> {
     let table = |(carrier, trip, micros): &(Carrier, Trip, f64)| {
         Measured::Sizes(sizes(*carrier, *trip, &[(16, *micros), (64, micros * 2.0)]))
@@ -46,7 +46,7 @@ fn pings(all: &[(Carrier, Trip, f64)]) -> Vec<Source> {
     near(all.iter().map(table).collect())
 }
 
-/// How the remark about a time from before is meant, and its sentence.
+/// The remark about a claimed time before a change: its kind, and its sentence.
 fn before(sources: Vec<Source>, claim: &str) -> Option<(Stands, String)> {
     let material =
         Material { sources, claims: vec![claim.parse().unwrap()], ..Material::default() };

@@ -1,9 +1,9 @@
-//! Rules about operations of many processes.
+//! Tests of the rules about collective operations of many processes.
 
 use super::*;
 use linerate_facts::infiniband::{IbDevice, IbPort, IbRate, LinkState};
 
-/// Devices with one port of HDR each.
+/// A host with `count` InfiniBand cards, each with one HDR port.
 fn cards(count: usize) -> Inventory {
     let mut host = Inventory::default();
     host.infiniband.devices = (0..count)
@@ -25,7 +25,7 @@ fn cards(count: usize) -> Inventory {
     host
 }
 
-/// The table of an operation at these hosts, at a rate in Gb/s.
+/// The table of a collective operation on these hosts, at a rate in Gb/s.
 fn run(hosts: &[&str], gigabits: f64, with: impl Fn(&mut Sizes)) -> Measured {
     let row = |size: u64| SizeRow {
         size: Bytes(size),
@@ -40,7 +40,7 @@ fn run(hosts: &[&str], gigabits: f64, with: impl Fn(&mut Sizes)) -> Measured {
     Measured::Sizes(table)
 }
 
-/// How the question is answered, with the causes and the words.
+/// The headline: kind of answer, causes, and sentence.
 fn answer(near: Inventory, measured: Vec<Measured>) -> (Answered, Vec<&'static str>, String) {
     let material = Material { sources: super::near(measured), near, ..Material::default() };
     let one = explain(&material).headline.unwrap();
@@ -66,7 +66,7 @@ fn messages_over_sockets_beside_rdma_took_the_wrong_way() {
     assert_eq!(of(with(cards(1), &two, "", "eno1")), sure);
     assert_eq!(of(with(none(), &two, "Failed to open libibverbs.so[.1]", "eno1")), sure);
     assert_eq!(of(with(none(), &two, "", "ibp3s0")), sure);
-    // Hosts without any RDMA say the same.
+    // Hosts without any RDMA device print this text too.
     assert_eq!(of(with(none(), &two, "NET/IB : No device found.", "eno1")), open);
     let words = with(none(), &two, "", "eno1").2;
     assert!(words.contains("interface eno1") && words.contains("1.12 GB/s"), "{words}");
@@ -95,7 +95,7 @@ fn the_host_that_all_slow_runs_have_is_named() {
     assert!(two.contains("with a and b"), "{two}");
     let none = of(&[(&["a", "b"], 90.0), (&["c", "d"], 91.0), (&["a", "c"], 130.0)]).2;
     assert!(none.contains("no host is in all slow runs"), "{none}");
-    // Runs at the same hosts, and runs that differ in more, say nothing of a host.
+    // Runs on equal hosts, and runs that differ in more than their hosts, show nothing about one host.
     let same = of(&[(&["a", "b"], 90.0), (&["b", "a"], 130.0), (&["a", "c"], 130.0)]).2;
     assert!(!same.contains("each run") && !same.contains("differ"), "{same}");
     let other = vec![
@@ -130,17 +130,17 @@ fn a_bus_bandwidth_is_held_against_all_ports_or_none() {
         assert_eq!(found.0, stands, "{gigabits}: {}", found.2);
     }
     assert!(of(4, 0, 760.0, &two).2.contains("95 % of the 4 ports"));
-    // Neither one port of several nor the hosts alone say what it should be.
+    // Neither one port of several, nor the hosts alone, show which rate is as it should be.
     for (there, ports, hosts) in [(0, 4, &two[..]), (2, 4, &two), (4, 4, &[]), (1, 0, &two)] {
         let found = of(there, ports, 760.0, hosts);
         assert_eq!((found.0, found.1), (Answered::Unknown, vec![]), "{}", found.2);
     }
     assert!(of(0, 4, 760.0, &two).2.contains("each of its 4 ports carries 190 Gb/s"));
-    // The rate of one full port of several is no full network.
+    // The rate may be that of one full port of several: then the network is not full.
     for gigabits in [197.1, 395.0] {
         assert_eq!(of(0, 0, gigabits, &two).0, Answered::Unknown, "{gigabits}");
     }
-    // The largest messages do not hold the rate.
+    // The largest messages do not keep the rate.
     let falls = |last: f64| {
         let table = run(&two, 760.0, |table| {
             named(table, 4);

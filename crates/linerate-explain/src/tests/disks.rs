@@ -1,11 +1,11 @@
-//! Rules about what limits a disk.
+//! Tests of the rules about what limits a disk.
 
 use super::*;
 use crate::Answered;
 use linerate_facts::block::{BlockDevice, FileSystem, Layer, Path};
 use linerate_facts::nic::Nic;
 
-/// An output of a program with one disk.
+/// The output of a program with one disk result.
 fn of(tool: &str, disk: Disk) -> Source {
     let mut source = source(Side::Near, vec![Measured::Disk(disk)]);
     source.tool = Tool::named(tool);
@@ -26,7 +26,7 @@ fn fio(rows: Vec<DiskRow>) -> Source {
     of("fio", disk)
 }
 
-/// What the headline is of: how it stands, with its causes.
+/// The headline: kind of answer, and its causes.
 fn answer(sources: Vec<Source>, near: Inventory) -> (Answered, Vec<&'static str>) {
     let material = Material { sources, near, ..Material::default() };
     let headline = explain(&material).headline.unwrap();
@@ -46,12 +46,12 @@ fn a_flush_that_is_most_of_a_write_is_the_limit() {
         (one.flush, one.flushed) = (Some(Nanos::from_micros(flush_micros)), flushed);
         limit(vec![fio(vec![one])])
     };
-    // 1/118 s is 8475 us.
+    // One of 118 writes per second takes 8475 us.
     assert_eq!(with(8_430, Some(1.0)), Some("disk-sync"));
     assert_eq!(with(8_430, None), Some("disk-sync"));
     assert_eq!(with(4_240, Some(1.0)), Some("disk-sync"));
     assert_eq!(with(4_230, Some(1.0)), None);
-    // How many writes share a flush is unknown.
+    // It is unknown how many writes share a flush.
     assert_eq!(with(84_300, None), None);
     assert_eq!(with(84_300, Some(0.1)), Some("disk-sync"));
     let mut few = row(Does::Write, 118.0, 31.6);
@@ -92,9 +92,9 @@ fn writes_that_each_wait_for_the_disk_are_flushes() {
 
 #[test]
 fn an_engine_that_cannot_queue_has_one_in_flight() {
-    let with = |operations: f64, asked: Option<u32>, block: u64| {
+    let with = |operations: f64, requested: Option<u32>, block: u64| {
         let mut one = row(Does::Read, operations, 83.3);
-        (one.asked, one.block) = (asked, Some(Bytes(block)));
+        (one.requested, one.block) = (requested, Some(Bytes(block)));
         let disk = Disk {
             engine: "pvsync2".to_owned(),
             rows: vec![one, row(Does::Read, 400_000.0, 159.0)],
@@ -103,7 +103,7 @@ fn an_engine_that_cannot_queue_has_one_in_flight() {
         answer(vec![of("fio", disk)], Inventory::default())
     };
     assert_eq!(with(11_900.0, Some(64), 4096), (Answered::Limit, vec!["queue-depth"]));
-    // Large operations may fill the disk one after the other.
+    // Large operations, one after the other, may fill the disk.
     let both = vec!["queue-depth", "disk-latency"];
     assert_eq!(with(11_900.0, Some(64), 128 << 10), (Answered::Unknown, both));
     assert_eq!(with(11_900.0, None, 4096).0, Answered::Unknown);
@@ -138,7 +138,7 @@ fn a_small_operation_after_the_other_is_as_fast_as_the_disk_answers() {
     assert_eq!(with(501.0, 1_995.0), Some("queue-depth"));
     assert_eq!(with(499.0, 2_004.0), Some("disk-latency"));
     assert_eq!(with(118.0, 8_460.0), Some("disk-latency"));
-    // Something else takes the rest of the time.
+    // The disk takes only half of the time: something else takes the rest.
     assert_eq!(with(118.0, 4_000.0), None);
     let mut large = row(Does::Read, 400.0, 2_500.0);
     large.block = Some(Bytes(1 << 20));
@@ -162,7 +162,7 @@ fn a_thread_that_only_submits_gives_the_disk_no_more() {
     assert_eq!(limit(vec![fio(vec![four])]), None);
 }
 
-/// Reports of `iostat` about writes: requests in a second, and milliseconds of each.
+/// Reports of `iostat` about writes: each has requests per second, and milliseconds of a request.
 fn iostat(rows: &[(f64, f64)]) -> Source {
     let row = |(operations, ms): &(f64, f64)| {
         let mut row = row(Does::Write, *operations, ms * 1e3);
@@ -182,7 +182,7 @@ fn a_disk_that_takes_a_second_for_few_requests_is_sick() {
     assert_eq!(with(&[(20.0, 100.0)]), Some("disk-latency"));
     assert_eq!(with(&[(20.5, 100.0)]), None);
     assert_eq!(with(&[(20.0, 99.0)]), None);
-    // A queue explains it.
+    // At 120 requests per second, a queue explains the long time.
     assert_eq!(with(&[(120.0, 900.0)]), None);
     assert_eq!(with(&[(3.0, 900.0), (3.0, 5.0), (3.0, 5.0)]), None);
     let all = remarks(vec![iostat(&[(3.0, 912.4), (2.0, 1_204.0)])], &[]);
@@ -202,7 +202,7 @@ fn a_busy_device_that_answers_quickly_is_not_at_its_limit() {
     assert!(ruled_out(1.01).is_empty());
 }
 
-/// Facts with one disk.
+/// The facts of a host with one disk.
 fn with_disk(name: &str, rotational: Option<bool>, transport: &str, model: &str) -> Inventory {
     let mut disk = BlockDevice {
         name: name.to_owned(),
@@ -216,7 +216,7 @@ fn with_disk(name: &str, rotational: Option<bool>, transport: &str, model: &str)
     host
 }
 
-/// A read of a file with dd.
+/// A file that `dd` reads, in MB/s.
 fn dd(megabytes: f64, direct: Option<bool>) -> Source {
     let mut row = file(Does::Read, megabytes);
     (row.depth, row.threads) = (Some(1), Some(1));
@@ -239,7 +239,7 @@ fn what_no_disk_moves_was_in_memory() {
     assert!(cached(sata(), 601.0, false) && !cached(sata(), 600.0, false));
     assert!(cached(Inventory::default(), 15_751.0, false));
     assert!(!cached(Inventory::default(), 15_749.0, false));
-    // Volumes of several disks, and disks of virtual machines, say that they turn.
+    // Volumes of several disks, and disks of virtual machines, may report that they rotate.
     for model in ["PERC H730P", "QEMU HARDDISK", "LOGICAL VOLUME"] {
         assert!(!cached(with_disk("sdb", Some(true), "", model), 6_900.0, false), "{model}");
     }
@@ -293,7 +293,7 @@ fn what_is_not_known_of_a_disk_has_a_step_that_tells_it() {
     assert!(next(dd(301.0, Some(true))).contains("--iodepth"));
     assert!(next(iostat(&[(118.0, 61.3)])).contains("lsblk"));
     assert!(next(iostat(&[(212_000.0, 0.11)])).contains("pidstat"));
-    // Windows has none of these programs.
+    // None of these programs exists on Windows.
     assert_eq!(next(crystal(1_712.0, 51.0)), "");
     let mut copy = file(Does::Mix, 117.3);
     copy.access = Access::Copy;
@@ -301,7 +301,8 @@ fn what_is_not_known_of_a_disk_has_a_step_that_tells_it() {
     assert_eq!(next(copy), "linerate run HOST");
 }
 
-/// A multipath disk: state, group in use, and the target's state of each path.
+/// A multipath disk, given for each path: its state, whether its group is in use, and the state that the target
+/// reports.
 fn multipath(paths: &[(&str, bool, &str)]) -> Option<Headline> {
     let path = |(at, (state, used, ana)): (usize, &(&str, bool, &str))| Path {
         name: format!("sd{at}"),
@@ -328,7 +329,7 @@ fn a_failed_path_of_the_group_in_use_is_the_limit() {
     assert!(lost.what.contains("1 of 2 paths"), "{}", lost.what);
     assert!(lost.evidence[0].contains("sd1 (1:0:0:3) is failed faulty running"));
     assert_eq!(multipath(&[BEST, BEST, OTHER, OTHER]), None);
-    // A path that nothing uses limits nothing.
+    // A failed path that is not in use limits nothing.
     assert_eq!(multipath(&[BEST, BEST, OTHER, dead(OTHER)]), None);
     let gone = ("failed faulty running", false, "");
     let worse = ("running", true, "non-optimized");
@@ -376,9 +377,9 @@ fn paths_that_are_groups_of_their_own_leave_one_to_carry_all() {
     assert_eq!(at(109.9, 64 << 10), None);
     assert_eq!(with(&OWN, 115.0, 4 << 20, "/dev/dm-4", &[]), Some(1));
     assert_eq!(with(&OWN, 115.0, 4 << 20, "/dev/sdx", &[]), None);
-    // Other paths carry requests, too.
+    // Other paths carry requests, so the disk is not limited to one path.
     assert_eq!(with(&OWN, 115.0, 4 << 20, "/dev/dm-4", &["sd0", "sd1"]), None);
-    // One group, or one that the target prefers, is as it should be.
+    // Paths in one group, or one path that the target prefers, are as they should be.
     for groups in [
         &[(1, 50), (1, 50), (1, 50)][..],
         &[(1, 50), (2, 10)],
@@ -414,11 +415,11 @@ fn small_requests_of_a_mount_split_larger_operations() {
     assert_eq!(with(65_536, Some(1 << 20), "/mnt/a/f"), None);
     assert_eq!(with(4096, Some(4097), "/mnt/a/f"), found);
     assert_eq!(with(4096, Some(4096), "/mnt/a/f"), None);
-    // Where a name without a folder is, is not known.
+    // A file name without its folder does not tell on which mount the file is.
     assert_eq!(with(4096, Some(1 << 20), "f"), None);
-    // 1 Gb/s of Ethernet is full.
+    // A link of 1 Gb/s is full, so the size of requests does not limit.
     assert_eq!(at(117.0, 4096, Some(1 << 20), "/mnt/a/f"), None);
-    // Of files elsewhere it says nothing.
+    // Results for files on another mount are not explained by this one.
     assert_eq!(with(4096, Some(1 << 20), "/mnt/ab/f"), None);
     assert_eq!(with(4096, None, ""), found);
     assert_eq!(with(65_536, None, ""), None);
@@ -426,7 +427,7 @@ fn small_requests_of_a_mount_split_larger_operations() {
 
 #[test]
 fn small_requests_of_nfs_alone_are_judged_and_a_copy_has_large_blocks() {
-    // The option of another network filesystem has another limit.
+    // Options of other network filesystems have other limits.
     let bare = |kind: &str| {
         let mut near = Inventory::default();
         near.storage.filesystems = vec![FileSystem {
@@ -439,7 +440,7 @@ fn small_requests_of_nfs_alone_are_judged_and_a_copy_has_large_blocks() {
         explain(&material).headline.and_then(|head| head.cause)
     };
     assert_eq!((bare("nfs"), bare("cifs")), (Some("nfs-io-size"), None));
-    // The copy of a file has large blocks.
+    // A program that copies a file uses large blocks.
     let copied = |megabytes: f64| {
         let mut copy = file(Does::Mix, megabytes);
         copy.access = Access::Copy;
@@ -488,7 +489,7 @@ fn a_rate_of_a_full_link_beside_small_requests_is_either_until_the_link_is_known
     assert_eq!(with(117.0, None, None), either);
     assert_eq!(with(117.0, Some(10), None), ["nfs-io-size"]);
     assert_eq!(with(117.0, Some(1), None), [""; 0]);
-    // 1.3 x 117 MB/s are 1.217 Gb/s.
+    // 1.3 times 117 MB/s is 1.217 Gb/s: a network that carries this much is not full.
     assert_eq!(with(117.0, None, Some(1.22)), ["nfs-io-size"]);
     assert_eq!(with(117.0, None, Some(1.21)), either);
     assert_eq!(with(90.0, Some(1), None), ["nfs-io-size"]);
@@ -527,13 +528,13 @@ fn small_requests_that_the_kernel_counts_are_those_of_the_mount_or_of_the_progra
     assert_eq!(with(8_300, 9_000.0, Some(8_192), Some(1 << 20)), limit);
     assert_ne!(with(65_536, 1_000.0, None, None), open);
     assert_ne!(with(8_300, 99.0, None, None), open);
-    // Programs ask for less than the mount allows.
+    // Programs request less than the mount allows.
     assert_ne!(with(4_200, 9_000.0, Some(8_192), None), open);
     assert_ne!(with(8_300, 9_000.0, Some(1 << 20), None), open);
     assert_ne!(with(8_300, 9_000.0, None, Some(8_192)), limit);
 }
 
-/// A report of CrystalDiskMark: MB/s of large reads, and microseconds of small ones.
+/// A report of CrystalDiskMark: the rate of large reads in MB/s, and the time of small reads in microseconds.
 fn crystal(megabytes: f64, micros: f64) -> Source {
     let mut large = file(Does::Read, megabytes);
     (large.block, large.depth, large.threads) = (Some(Bytes(1 << 20)), Some(8), Some(1));
@@ -551,13 +552,13 @@ fn a_quarter_of_the_rate_with_the_same_latency_is_the_link() {
     let slot = (Answered::Limit, vec!["pcie-slot"]);
     assert_eq!(then((6_890.0, 50.3), (1_712.0, 51.7)), slot);
     assert_eq!(then((6_890.0, 50.3), (3_450.0, 50.3)), slot);
-    // Smaller than any step of a link, slower small reads too, or faster than before.
+    // A fall that fits no step of a PCIe link; small reads that are slower, too; a second run that is faster.
     assert_eq!(then((6_890.0, 50.3), (2_500.0, 50.3)), (Answered::Unknown, Vec::new()));
     assert_ne!(then((6_890.0, 50.3), (1_712.0, 58.0)), slot);
     assert_eq!(then((6_890.0, 50.3), (1_712.0, 57.8)), slot);
     assert_ne!(then((6_890.0, 50.3), (4_140.0, 50.3)), slot);
     assert_ne!(then((1_712.0, 50.3), (6_890.0, 50.3)), slot);
-    // Such a disk may be on USB, and a slower one on SATA.
+    // A disk of this rate may be on USB instead of in a slot; a slower one may be on SATA.
     let both = (Answered::Unknown, vec!["pcie-slot", "usb"]);
     assert_eq!(then((2_000.0, 50.3), (1_000.0, 50.3)), both);
     assert_eq!(then((550.0, 50.3), (275.0, 50.3)), (Answered::Unknown, Vec::new()));

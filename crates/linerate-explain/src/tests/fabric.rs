@@ -1,4 +1,4 @@
-//! Rules about messages by verbs and by message libraries, and about the ports that carry them.
+//! Tests of the rules about messages by verbs and message libraries, and about InfiniBand ports.
 
 use super::answers::word;
 use super::*;
@@ -10,7 +10,7 @@ use linerate_facts::nic::{Counter, Nic};
 use linerate_facts::pci::{Device, Limited, Link};
 use linerate_units::Transfers;
 
-/// A run of `ib_write_bw`: queue pairs, size, messages, Gb/s.
+/// A run of `ib_write_bw`: number of queue pairs, message size, number of messages, and rate in Gb/s.
 fn verbs(queues: u32, size: u64, messages: u64, gigabits: f64) -> Measured {
     let rate = Rate((gigabits * 1e9) as u64);
     let mut one = Transfer::new(Carrier::Rdma, Direction::Forward, rate, Counted::Sender);
@@ -20,7 +20,7 @@ fn verbs(queues: u32, size: u64, messages: u64, gigabits: f64) -> Measured {
     Measured::Transfer(Box::new(one))
 }
 
-/// A table of rates by size, in Gb/s.
+/// A table of rates in Gb/s by message size.
 fn rates(carrier: Carrier, rows: &[(u64, f64)]) -> Sizes {
     let row = |(size, gigabits): &(u64, f64)| SizeRow {
         size: Bytes(*size),
@@ -43,7 +43,7 @@ fn both_ways(size: u64, gigabits: f64) -> Measured {
     Measured::Sizes(sizes)
 }
 
-/// The output of these results, all of one test.
+/// An output that holds these results, all of one test.
 fn outputs(measured: Vec<Measured>) -> Vec<Source> {
     let mut one = source(Side::Near, measured);
     one.tool = Tool::named("perftest");
@@ -63,7 +63,7 @@ fn explained_as<T>(
     of(&explain(&material))
 }
 
-/// How the question is answered, the rule, the cause, and the candidates.
+/// The headline: kind of answer, rule, cause, and candidates.
 fn headline(
     near: Inventory,
     measured: Vec<Measured>,
@@ -92,15 +92,15 @@ fn a_run_of_a_millisecond_beside_a_long_one_is_too_short() {
     assert!(words.contains("500 messages of 4 KiB were over in 0.77 ms"), "{words}");
     assert!(words.contains("500000 messages counts: 96.9 Gb/s"), "{words}");
     assert!(words.contains("100 Gb/s (InfiniBand EDR 4x)"), "{words}");
-    // Both show the same; or the longer one is too short as well.
+    // A short run with the rate of the longer one; then a longer run that is too short as well.
     let alike = vec![verbs(1, 4096, 500, 95.0), verbs(1, 4096, 500_000, 96.9)];
     assert_eq!(alone(alike).0, "healthy");
     let short = vec![verbs(1, 4096, 500, 21.4), verbs(1, 4096, 5_000, 44.0)];
     assert!(says(short).contains("may be that of the start"));
-    // 10 ms of 21.4 Gb/s are 26.8 MB.
+    // In 10 ms, 26.8 MB arrive at 21.4 Gb/s: 6531 messages of 4096 bytes.
     assert!(says(vec![verbs(1, 4096, 6_520, 21.4)]).contains("may be that of the start"));
     assert!(!says(vec![verbs(1, 4096, 6_560, 21.4)]).contains("may be that of the start"));
-    // 99 messages, however large.
+    // A run of 99 messages is too short, however large they are.
     assert!(says(vec![verbs(1, 1 << 30, 99, 21.4)]).contains("may be that of the start"));
     assert!(!says(vec![verbs(1, 1 << 30, 100, 21.4)]).contains("may be that of the start"));
 }
@@ -118,7 +118,7 @@ fn one_queue_pair_is_held_where_four_of_as_many_messages_are_not() {
     };
     let ids = remarks(vec![verbs(1, 4096, 5_000, 48.2), verbs(4, 4096, 5_000, 96.8)]);
     assert!(!ids.contains(&"test-too-short"), "{ids:?}");
-    // Runs of other sizes are not compared.
+    // Runs with different message sizes are not compared.
     let other = remarks(vec![verbs(1, 4096, 500_000, 48.2), verbs(4, 65_536, 500_000, 96.8)]);
     assert!(!other.contains(&"one-queue-pair"), "{other:?}");
 }
@@ -135,7 +135,7 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
             e.remarks.iter().map(|r| (r.finding.id, r.finding.stands)).collect::<Vec<_>>()
         })
     };
-    // From 1.3 on it is in doubt, and nothing is as it should be; from 1.8 on all is.
+    // A sum of 1.3 times one direction and more is in doubt; from 1.8 times on both directions share nothing.
     assert_eq!(ids(257.0), [("ways-share", Stands::Doubt)]);
     assert_eq!(ids(354.0), [("ways-share", Stands::Doubt)]);
     assert_eq!(ids(393.6), [("at-a-ceiling", Stands::Good)]);
@@ -146,12 +146,12 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
     );
     assert!(words.0.contains("203.4 Gb/s is the sum of both ways, 101.7 Gb/s each"), "{words:?}");
     assert!(words.1.ends_with("(rates are the sum of both ways)"), "{words:?}");
-    // Another number of queue pairs, or another size, differs in two things.
+    // Runs that differ in queue pairs or message size as well are not compared.
     let other = vec![verbs(1, 65_536, 300_000, 197.1), both_ways(65_536, 203.4)];
     assert_ne!(alone(other).1, "ways-share");
     let other = vec![verbs(2, 1 << 20, 300_000, 197.1), both_ways(65_536, 203.4)];
     assert_ne!(alone(other).1, "ways-share");
-    // The sum alone may be that of one full port.
+    // A sum without a run in one direction may be that of one full port.
     assert_eq!(alone(vec![both_ways(65_536, 198.0)]).0, "unknown");
 }
 
@@ -191,7 +191,7 @@ fn a_link_is_full_only_where_no_other_run_shows_more() {
     assert_eq!(ids(vec![one()]), ["at-a-ceiling"]);
     assert_eq!(ids(vec![one(), verbs(1, 65_536, 5_000_000, 120.0)]), [""; 0]);
     assert!(!ids(vec![one(), tcp(8, 130.0)]).contains(&"at-a-ceiling"));
-    // What the output says of the packets excludes a link.
+    // If the output tells the packet size or layer, links with others are ruled out.
     let with = |mtu: u32, layer: Layer| {
         let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, 98.45) else {
             unreachable!()
@@ -226,18 +226,18 @@ fn messages_within_a_host_at_the_rate_of_a_card_are_not_as_they_should_be() {
         e.headline.clone().unwrap().what
     });
     assert!(words.contains("one host, node07") && words.contains("InfiniBand FDR 4x"), "{words}");
-    // Verbs cross the card even within a host.
+    // Verbs cross the card even between two programs on one host.
     let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, 98.9) else { unreachable!() };
     one.setup.hosts = vec!["localhost".to_owned()];
     let found = alone(vec![Measured::Transfer(one)]);
     assert_eq!((found.0, found.2), ("limit", "not-a-measurement"));
-    // Two hosts: the port is full.
+    // Between two hosts, the port is full.
     assert_eq!(alone(of(&["node07", "node08"], &rows)).0, "healthy");
     assert_eq!(alone(of(&[], &rows)).0, "healthy");
-    // Faster than any card: shared memory.
+    // Shared memory is faster than any card.
     let memory: Vec<(u64, f64)> = rows.iter().map(|(size, rate)| (*size, rate * 1.8)).collect();
     assert_eq!(alone(of(&["node07"], &memory)).0, "unknown");
-    // A rate that one size alone reaches is no plateau.
+    // A rate that only one size reaches does not show a full link.
     let peak = [
         (1, 0.1),
         (64, 1.0),
@@ -311,14 +311,14 @@ fn a_rate_is_a_share_of_the_port_that_could_have_carried_it() {
     };
     let (what, _) = words(ethernet(&[25]), tcp(1, 9.0)).unwrap();
     assert!(what.contains("of 25 Gb/s, 36 %"), "{what}");
-    // The slower port cannot have carried it; and a port that is nearly full is not unused.
+    // The slower port cannot have carried this rate; and a port that is nearly full is not unused.
     let (what, _) = words(ethernet(&[1, 25]), tcp(1, 9.0)).unwrap();
     assert!(what.contains("of 25 Gb/s, 36 %"), "{what}");
     assert_eq!(words(ethernet(&[1, 25]), tcp(1, 0.941)), None);
     assert_eq!(words(ethernet(&[10]), tcp(1, 9.1)), None);
     assert!(words(ethernet(&[10]), tcp(1, 8.9)).is_some());
     assert_eq!(words(ethernet(&[1]), tcp(1, 5.6)), None);
-    // A port of RoCE has the rate of Ethernet.
+    // A RoCE port has the rate of its Ethernet link.
     let mut roce = port(LinkState::Active, PhysicalState::LinkUp, 100, 0, "");
     roce.layer = Some(Layer::Ethernet);
     let (what, _) = words(host(vec![roce]), verbs(1, 65_536, 5_000_000, 40.0)).unwrap();
@@ -358,18 +358,18 @@ fn a_port_that_waits_is_the_answer_where_nothing_was_measured() {
     let unplugged = || port(LinkState::Down, PhysicalState::Polling, 40, 4, "QDR");
     let no_link = Some((Some("ib-no-link"), Some(Side::Near)));
     assert_eq!(of(host(vec![unplugged()]), vec![]), no_link);
-    // A second port without a cable is as it should be; one that waits is not.
+    // A second port without a cable is as it should be; one that waits for a subnet manager is not.
     let second = |mut port: IbPort| {
         port.number = 2;
         port
     };
     assert_eq!(of(host(vec![fdr(), second(unplugged())]), vec![]), None);
     assert_eq!(of(host(vec![fdr(), second(waits())]), vec![]), down);
-    // A port of Ethernet without a cable waits for nobody.
+    // An Ethernet port without a cable needs no subnet manager.
     let mut ethernet = unplugged();
     ethernet.layer = Some(Layer::Ethernet);
     assert_eq!(of(host(vec![ethernet]), vec![]), None);
-    // Results went another way: the port is no reason for their rate.
+    // The results used another port, so this one does not explain their rate.
     assert_ne!(of(host(vec![waits()]), vec![tcp(1, 0.94)]), down);
     assert_ne!(of(host(vec![fdr(), second(waits())]), vec![tcp(1, 3.0)]), down);
 }
@@ -408,7 +408,7 @@ fn errors_of_a_port_are_shares_of_its_packets_and_must_grow() {
     let (_, _, what) = of(counters(110, 1_000), counters(110, 1_000_000)).unwrap();
     assert!(what.contains("did not grow"), "{what}");
     assert_eq!(of(Vec::new(), counters(0, 1_000_000)), None);
-    // Packets that no output shows make no share.
+    // Without a counter of packets there is no share of errors.
     let alone = |errors: u64| counters(errors, 0)[..1].to_vec();
     let (stands, answer, what) = of(alone(10), alone(30)).unwrap();
     assert_eq!((stands, answer), (Stands::Found, None), "{what}");
@@ -428,7 +428,7 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
     let run = |gigabits: f64| vec![verbs(1, 65_536, 5_000_000, gigabits)];
     assert_eq!(of(1024, Layer::Ethernet, run(92.4)), Some((Stands::Found, Some("rdma-mtu"))));
     assert_eq!(of(1024, Layer::Ethernet, vec![]), Some((Stands::Found, Some("rdma-mtu"))));
-    // The link is unknown: the rate is that of one with such packets.
+    // The link is unknown, but the rate equals the ceiling of a link with such packets.
     let unknown = |gigabits: f64| {
         let mut port = port(LinkState::Active, PhysicalState::LinkUp, 100, 4, "EDR");
         (port.mtu, port.mtu_max, port.layer, port.rate) =
@@ -437,7 +437,7 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
     };
     assert_eq!(unknown(92.4), ("limit", "rdma-mtu", "rdma-mtu", vec![]));
     assert_eq!(unknown(60.0).2, "");
-    // Far from full, the packets are not what limits.
+    // If the rate is far from full, the packets do not limit it.
     assert_eq!(of(1024, Layer::Ethernet, run(40.0)), Some((Stands::Doubt, None)));
     assert_eq!(of(4096, Layer::Ethernet, run(92.4)), None);
     assert_eq!(of(2048, Layer::InfiniBand, run(98.0)), None, "less than 2 % to gain");
@@ -557,7 +557,7 @@ fn verbs_over_a_device_of_software_show_no_card() {
         });
         headline(near, vec![verbs(1, 65_536, 500_000, gigabits)])
     };
-    // Not even a rate at that of a card.
+    // Even a rate that equals that of a card does not show a card.
     assert_eq!((of(true, 0.72).1, of(true, 97.0).1), ("software-rdma", "software-rdma"));
     assert_ne!(of(false, 0.72).1, "software-rdma");
 }

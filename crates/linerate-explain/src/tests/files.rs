@@ -1,4 +1,4 @@
-//! Rules about disks, files and their directions.
+//! Tests of the rules about disks, files and their directions.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn a_copy_is_compared_with_the_row_of_its_direction() {
     };
     assert!(has("copy-above-row", with(562.0), &[]));
     assert!(!has("copy-above-row", with(380.0), &[]));
-    // The other host reads faster in that direction: the row of the same host counts.
+    // The other host reads faster in that direction, but the row of the host that copies counts.
     let beside = |megabytes: f64| {
         let mut sources = with(megabytes);
         sources.push(source(Side::Far, vec![disk(vec![file(Does::Read, 718.0)])]));

@@ -1,4 +1,4 @@
-//! Rules about hardware, links and hosts.
+//! Tests of the rules about hardware, links and hosts.
 
 use super::*;
 use linerate_facts::finding::{Finding, Stands};
@@ -47,7 +47,7 @@ fn the_best_rate_stands_beside_the_ceiling_of_the_hardware() {
     assert_eq!(find(&nothing, "hardware"), None);
 }
 
-/// The ids of what a transfer and the facts of the client's host say.
+/// Ids of the remarks on a transfer, beside these facts of the client's host.
 fn beside_facts(near: Inventory) -> Vec<&'static str> {
     explain_beside(near).into_iter().map(|found| found.id).collect()
 }
@@ -72,7 +72,7 @@ fn a_slow_port_is_named_beside_results_and_a_port_that_is_not_set_up_is_not() {
     };
     assert!(beside_facts(nic(Duplex::Half)).contains(&"duplex"));
     assert!(!beside_facts(nic(Duplex::Full)).contains(&"duplex"));
-    // No result has crossed such a port.
+    // A port that waits for a subnet manager cannot have carried the results.
     let mut waiting = Inventory::default();
     waiting.infiniband.devices.push(IbDevice {
         name: "mlx4_0".to_owned(),
@@ -87,8 +87,8 @@ fn a_slow_port_is_named_beside_results_and_a_port_that_is_not_set_up_is_not() {
     });
     let odd = odd::find(&waiting);
     assert_eq!(odd[0].id, "unserved-port");
-    let told = explain_beside(waiting).into_iter().find(|found| found.id == "unserved-port");
-    assert_eq!(told.unwrap().stands, Stands::Doubt);
+    let reported = explain_beside(waiting).into_iter().find(|found| found.id == "unserved-port");
+    assert_eq!(reported.unwrap().stands, Stands::Doubt);
 }
 
 #[test]

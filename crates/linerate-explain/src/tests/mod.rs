@@ -1,4 +1,4 @@
-//! Rules on material made by hand, each on both sides of its threshold.
+//! Tests of the rules with material made by hand: each rule on both sides of its threshold.
 
 mod answers;
 mod changed;
@@ -65,7 +65,7 @@ fn sizes(carrier: Carrier, trip: Trip, rows: &[(u64, f64)]) -> Sizes {
     }
 }
 
-/// Ids of the remarks, and their sentences.
+/// The remarks: id and sentence of each.
 fn remarks(sources: Vec<Source>, claims: &[&str]) -> Vec<(&'static str, String)> {
     let material = Material {
         sources,
@@ -81,7 +81,7 @@ fn has(id: &str, sources: Vec<Source>, claims: &[&str]) -> bool {
     remarks(sources, claims).iter().any(|(found, _)| *found == id)
 }
 
-/// The files of case 1: the client's rows, the server's rows, and transfers by number of streams.
+/// The results of case 1: rates of files at the client and at the server in MB/s, and transfers by number of streams.
 fn home(client_writes: f64, streams: &[(u32, f64)]) -> Vec<Source> {
     let client = disk(vec![file(Does::Read, 2201.0), file(Does::Write, client_writes)]);
     let server = disk(vec![file(Does::Read, 718.0), file(Does::Write, 2301.0)]);
@@ -95,7 +95,7 @@ fn home(client_writes: f64, streams: &[(u32, f64)]) -> Vec<Source> {
 
 const SWEEP: [(u32, f64); 6] = [(1, 3.73), (4, 6.96), (6, 15.2), (8, 16.3), (10, 13.2), (12, 12.6)];
 
-/// A path with a link of this ceiling, in Gb/s, and slots.
+/// A path with a slot, and a link whose ceiling is in this range of Gb/s.
 fn hardware(low: f64, high: f64, generation: u32, lanes: u32) -> Hardware {
     let goodput = linerate_ceiling::Bounds::new(low * 1e9, high * 1e9);
     let slot = linerate_ceiling::pcie::Slot {
@@ -131,7 +131,7 @@ fn find<'a>(remarks: &'a [Remark], id: &str) -> Option<&'a Remark> {
     remarks.iter().find(|remark| remark.finding.id == id)
 }
 
-/// A stream with a window, a round trip in milliseconds and retransmissions in 10 s.
+/// A transfer of one stream and 10 s, with a window in bytes, a round trip in milliseconds, and retransmissions.
 fn connection(gigabits: f64, window: u64, millis: u64, retransmits: u64) -> Vec<Source> {
     let Measured::Transfer(mut one) = tcp(1, gigabits) else {
         unreachable!();
@@ -143,7 +143,7 @@ fn connection(gigabits: f64, window: u64, millis: u64, retransmits: u64) -> Vec<
     vec![source(Side::Near, vec![Measured::Transfer(one)])]
 }
 
-/// A transfer, changed.
+/// A TCP transfer that `with` changes.
 fn changed(streams: u32, gigabits: f64, with: impl FnOnce(&mut Transfer)) -> Measured {
     let Measured::Transfer(mut one) = tcp(streams, gigabits) else {
         unreachable!();

@@ -1,8 +1,9 @@
-//! Two rates in the intervals of one transfer.
+//! Tests of transfers that have two rates in their intervals.
 
 use super::*;
 
-/// What is said of a transfer with these rates of a second each, in megabits: its goodput, and the causes named.
+/// The judge's answer to a transfer with these rates in Mb/s, of one second each: goodput in Mb/s, and the causes of
+/// its limits.
 fn said(megabits: &[f64]) -> (f64, Vec<&'static str>) {
     let mean = megabits.iter().sum::<f64>() / megabits.len() as f64;
     let Measured::Transfer(mut one) = tcp(1, mean / 1e3) else { unreachable!("it is a transfer") };

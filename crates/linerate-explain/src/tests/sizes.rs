@@ -1,4 +1,4 @@
-//! Rules about tables of sizes.
+//! Tests of the rules about tables by message size.
 
 use super::*;
 

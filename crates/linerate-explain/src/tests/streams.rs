@@ -1,4 +1,4 @@
-//! Rules about streams and connections.
+//! Tests of the rules about streams and connections.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn equal_streams_at_a_known_cap_may_be_capped() {
 
 #[test]
 fn a_loss_is_named_where_it_leaves_about_the_rate() {
-    // 10 Mb/s at 50 ms: 8600 segments in 10 s; 0.1 % of them lost leave about 9 Mb/s.
+    // At 10 Mb/s, 8600 segments take 10 s. With a round trip of 50 ms, a loss of 0.1 % allows about 9 Mb/s.
     assert!(has("loss-explains", connection(0.010, 9_000_000, 50, 9), &[]));
     assert!(
         !has("loss-explains", connection(0.100, 9_000_000, 50, 9), &[]),
@@ -69,7 +69,7 @@ fn runs_with_other_settings_are_no_sweep_of_streams() {
     type Change = fn(&mut Transfer);
     let changes: [(Change, bool); 4] = [
         (|_| {}, true),
-        (|one| one.asked = Some(Rate(1_000_000_000)), false),
+        (|one| one.requested = Some(Rate(1_000_000_000)), false),
         (|one| one.buffer = Some(Bytes(65_536)), false),
         (|one| one.error = Some("interrupted".to_owned()), false),
     ];
@@ -82,16 +82,16 @@ fn runs_with_other_settings_are_no_sweep_of_streams() {
 
 #[test]
 fn streams_that_fill_a_link_or_are_capped_are_both_readings() {
-    let with = |streams: u32, each: f64, asked: Option<Rate>| {
+    let with = |streams: u32, each: f64, requested: Option<Rate>| {
         let each = vec![each * 1e9; streams as usize];
         let total = each.iter().sum::<f64>() / 1e9;
         near(vec![changed(streams, total, |one| {
-            (one.each, one.asked) = (each, asked);
+            (one.each, one.requested) = (each, requested);
         })])
     };
     assert!(has("flow-cap", with(3, 4.9, None), &[]));
     assert!(!has("flow-cap", with(3, 4.9, Some(Rate(15_000_000_000))), &[]));
-    // 5 x 4.7 Gb/s are a full link of 25 Gb/s as well: a fact must decide.
+    // Five streams of 4.7 Gb/s may also be a full link of 25 Gb/s: a fact about the link must decide.
     let material = |sources| Material { sources, ..Material::default() };
     for (streams, each) in [(5, 4.7), (4, 9.4), (10, 9.4), (10, 4.7)] {
         let material = material(with(streams, each, None));
@@ -116,7 +116,7 @@ fn a_congestion_window_below_the_offered_one_is_what_limits() {
 
 #[test]
 fn a_window_is_full_if_its_bytes_are_in_flight() {
-    // 0.1 Gb/s for 50 ms are 625 kB.
+    // At 0.1 Gb/s, 625 kB are in flight in a round trip of 50 ms.
     assert!(has("window-full", connection(0.1, 700_000, 50, 0), &[]));
     assert!(!has("window-full", connection(0.1, 900_000, 50, 0), &[]), "it has room");
     assert!(!has("window-full", connection(0.1, 64_000, 50, 0), &[]), "not possible");

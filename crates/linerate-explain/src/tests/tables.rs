@@ -1,4 +1,4 @@
-//! Rules about tables of sizes beside each other, and about the largest sizes of one.
+//! Tests of rules that compare tables by size with each other, and large sizes with smaller ones.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn says(tables: Vec<Sizes>, id: &str) -> Option<String> {
     all.into_iter().find(|(found, _)| *found == id).map(|(_, words)| words)
 }
 
-/// Times that move each size at these rates, in Gb/s.
+/// Sizes in bytes, each with the time in microseconds that moves it at one of these rates in Gb/s.
 fn at_rates(rates: &[f64]) -> Vec<(u64, f64)> {
     let size = |at: usize| 1_024_u64 << at;
     rates

@@ -1,4 +1,4 @@
-//! Rules about USB 2.
+//! Tests of the rules about USB 2.
 
 use super::*;
 use linerate_facts::block::BlockDevice;
@@ -40,14 +40,15 @@ fn an_adapter_on_usb_2_is_the_limit_at_what_the_bus_carries() {
     for (megabits, speed) in [(191.5, 480), (436.0, 480), (94.0, 480), (300.0, 5_000)] {
         assert_eq!(with(megabits, speed, 1), [""; 0], "{megabits} {speed}");
     }
-    // Another port may have carried it.
+    // Another port of the host may have carried the transfer.
     assert_eq!(with(300.0, 480, 2), ["usb", "path-rate"]);
     let stick =
         Inventory { usb: vec![function("Mass Storage", "uas", 480)], ..Inventory::default() };
     assert_eq!(causes(near_of(300.0), stick, "adapter-on-usb-2"), [""; 0]);
 }
 
-/// Rows of a benchmark: large reads and writes, deep and one by one, and small reads, in MB/s.
+/// A disk benchmark with rates in MB/s: large reads and writes, each with several and with one in flight; then small
+/// reads.
 fn bench(large: [f64; 4], small: f64) -> Vec<Source> {
     let row = |at: usize, megabytes: f64| {
         let does = if at < 2 { Does::Read } else { Does::Write };
@@ -113,7 +114,7 @@ fn a_disk_that_is_listed_on_usb_2_is_limited_by_it() {
     assert_eq!(with(38.0, "/dev/sda", &[480]), ["usb"]);
     assert_eq!(with(30.1, "/media/me/stick/f", &[480, 480]), ["usb"]);
     assert_eq!(with(54.0, "/dev/sda", &[480]), ["usb"]);
-    // A card in its own slot is as fast.
+    // A memory card in its own slot is as fast as a disk on USB 2.
     assert_eq!(with(38.0, "/home/me/f", &[480]), ["usb", "path-rate"]);
     for (megabytes, target, speeds) in [
         (29.9, "/dev/sda", &[480][..]),

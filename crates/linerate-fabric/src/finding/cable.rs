@@ -1,4 +1,4 @@
-//! Links: cables that are missing, and links below their width or speed.
+//! Findings about links: cables that are missing, and links below their width or speed.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use linerate_facts::board;
 use linerate_facts::infiniband::{Guid, LinkState, PhysicalState};
 use linerate_units::Rate;
 
-/// This host's port without a link.
+/// Finding if this host's port has no link.
 pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
         let port = network.port(own)?;
         let info = port.info?;
         let (what, why, fix) = reason(network, own, port, info)?;
-        // A wire that works has a link.
+        // If the physical state is LinkUp, the cable works and software keeps the port down.
         let has_wire = info.physical == Some(PhysicalState::LinkUp);
         let found = if has_wire {
             Finding::new("ib-held-down", network.name(own), what)
@@ -35,7 +35,7 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// What is wrong with a port without a link, why, and what helps.
+/// What is wrong with a port without a link, the reason, and advice.
 fn reason(
     network: &Network,
     own: PortAt,
@@ -93,15 +93,15 @@ fn reason(
     Some(reason)
 }
 
-/// Whether the adapter of a port is a virtual function, by its device id.
+/// Whether the adapter of a port is a virtual function, by its vendor and device id.
 fn is_function(network: &Network, at: PortAt) -> bool {
     const MAKER: u32 = 0x2c9;
     let of = &network.nodes[at.node].info;
     of.vendor == MAKER && board::is_virtual(of.device)
 }
 
-/// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
-/// links of the network.
+/// Links that run slower than both ends support. A link that is configured to be slower is reported only if it has one
+/// lane, or is slower than most links of the network.
 pub(super) fn slow(network: &Network) -> Vec<Finding> {
     let links: Vec<(PortAt, PortAt, Link)> =
         network.links().filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?))).collect();
@@ -121,7 +121,7 @@ pub(super) fn slow(network: &Network) -> Vec<Finding> {
     odd.map(|(a, b, link)| link.finding(network, *a, *b)).collect()
 }
 
-/// A link: what it runs at, what both ports are set to, and what both support.
+/// A link: the lanes in use, those that both ports are configured for, and those that both support.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     is: Lanes,
@@ -151,8 +151,8 @@ impl Link {
             || self.is.is_below(self.most) && (has_one || self.is.rate() < usual)
     }
 
-    /// Whether it may be all that an end can do: an adapter of 100 or 200 Gb/s has the widest link or the fastest lanes, and
-    /// not both at once. Those are from HDR on.
+    /// Whether the lanes in use may be all that an end can do: an adapter of 100 or 200 Gb/s has the widest link or the
+    /// fastest lanes, but not both at once. Adapters with this limit have HDR or faster.
     fn may_be_all(self) -> bool {
         let is_half = self.is.rate().0 * 2 >= self.most.rate().0;
         self.is.width == 2 || is_half && self.most.speed.lane() >= Speed::Hdr.lane()

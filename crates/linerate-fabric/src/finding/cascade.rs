@@ -1,4 +1,4 @@
-//! Cascades: switches with hosts that are joined by fewer links than these hosts can fill.
+//! Findings about cascades: switches with hosts, joined by fewer links than these hosts can fill.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use linerate_facts::advice::Advice;
 use linerate_facts::finding::Stands;
 use linerate_units::Rate;
 
-/// Most pairs of joined nodes for which cascades are looked for: the search takes the square of it.
-const LARGEST: usize = 5_000;
+/// Most pairs of joined nodes among which cascades are searched: the time of the search grows with their square.
+const MOST_BUNDLES: usize = 5_000;
 
-/// Links between two nodes: their number, and what they carry together in bits of data in a second.
+/// The links between two nodes: their number, and what they carry together, in bits of data per second.
 type Bundle = (usize, f64);
 
-/// All links by the two nodes that they join. `None` if the rate of one is unknown.
+/// All links, grouped by the two nodes that they join. `None` if the rate of any link is unknown.
 fn bundles(network: &Network) -> Option<BTreeMap<(usize, usize), Bundle>> {
     let mut found: BTreeMap<(usize, usize), Bundle> = BTreeMap::new();
     for (a, b) in network.links() {
@@ -29,16 +29,16 @@ fn bundles(network: &Network) -> Option<BTreeMap<(usize, usize), Bundle>> {
     Some(found)
 }
 
-/// Pairs of switches with hosts of their own that only their own links join.
+/// Finds pairs of switches with hosts that are joined only by links between these two switches.
 ///
-/// It is certain that these links carry less than the hosts can send. It is not certain that the hosts want to send as
-/// much across: the finding is supported, and does harm once ports of these links wait or drop packets. A tree whose upper
-/// switches have no hosts is a design that saves links on purpose, and is no cascade.
+/// It is certain that these links carry less than the hosts can send. It is not certain that the hosts want to send
+/// that much across. So the finding is supported, and does harm only if ports of these links wait or drop packets. A
+/// tree whose upper switches have no hosts saves links on purpose, and is no cascade.
 pub(super) fn cascades(network: &Network) -> Vec<Finding> {
-    let Some(bundles) = bundles(network).filter(|bundles| bundles.len() <= LARGEST) else {
+    let Some(bundles) = bundles(network).filter(|bundles| bundles.len() <= MOST_BUNDLES) else {
         return Vec::new();
     };
-    // What did not answer may be another way.
+    // A node that did not answer may join the two switches, too.
     if network.is_partly_unseen() {
         return Vec::new();
     }
@@ -71,7 +71,8 @@ pub(super) fn cascades(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// The hosts on one side of a bundle, and what they can send. `None` if another way leads across.
+/// The number of hosts on one side of the links in `cut`, and what they can send in bits per second. `None` if another
+/// way leads across.
 fn side(
     network: &Network,
     bundles: &BTreeMap<(usize, usize), Bundle>,

@@ -1,4 +1,5 @@
-//! Credits that run out: ports that wait to send, and the receiver at the end of their chain.
+//! Findings about flow-control credits that run out: ports that wait to send, and the receiver at the end of their
+//! chain.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,26 +11,26 @@ use super::errors::{Rise, rate};
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::finding::Stands;
 
-/// Share of the time that a port must wait. Each burst of two senders to one receiver makes ports wait for a moment, so
-/// that some percent are normal on a network in use. A port that waits for a third of the time cannot send at the rate
-/// of its link.
-const WAITS: f64 = 0.3;
+/// Least share of the time that a port waits for credits to be reported. Bursts of two senders to one receiver make
+/// ports wait for a moment, so some percent are normal on a network in use. A port that waits for a third of the time
+/// cannot send at the rate of its link.
+const WAIT_SHARE: f64 = 0.3;
 
-/// Share of a link's rate from which on the link is full.
+/// Least share of a link's rate at which the link is full.
 const FULL: f64 = 0.8;
 
-/// Bits of a unit of the counters of payload.
+/// Bits in one unit of the counters of payload.
 const WORD: f64 = 32.0;
 
-/// Bits of data in the time that one unit of the counter of waits stands for. The standard leaves the unit to the
-/// device: at least four bytes, eight for Quantum, and 32 for each of four lanes for Switch-IB.
+/// Bits that the link could carry during one unit of the wait counter: the smallest and the largest. The standard
+/// leaves the unit to the device: at least four bytes, eight for Quantum, and 32 for each of four lanes for Switch-IB.
 //= NVIDIA, ibdiagnet 2.13, congestion assessment on InfiniBand links
-const UNIT: RangeInclusive<f64> = 32.0..=1024.0;
+const WAIT_UNIT: RangeInclusive<f64> = 32.0..=1024.0;
 
-/// The share of the time that a port waits for credits, if a unit of its counter is as small as it may be. `None` if it is
-/// not counted, or if the counter was cleared or is full.
+/// The share of the time that a port waits for credits, at least: with the smallest unit of its counter. `None` if
+/// waits are not counted, or if the counter was cleared or is full.
 fn share(network: &Network, at: PortAt, port: &Port) -> Option<f64> {
-    share_by(*UNIT.start(), network, at, port)
+    share_by(*WAIT_UNIT.start(), network, at, port)
 }
 
 fn share_by(unit: f64, network: &Network, at: PortAt, port: &Port) -> Option<f64> {
@@ -41,29 +42,29 @@ fn share_by(unit: f64, network: &Network, at: PortAt, port: &Port) -> Option<f64
     Some((units as f64 * unit / (rate(port)? * rise.seconds)).min(1.0))
 }
 
-/// Ports that wait for credits, with the share of the time.
+/// Ports that wait for credits, each with the share of the time.
 fn waiting(network: &Network) -> BTreeMap<PortAt, f64> {
     let of = |(at, port)| Some((at, share(network, at, port)?));
     let shares = network.ports().filter_map(of);
-    shares.filter(|(_, share)| *share >= WAITS).collect()
+    shares.filter(|(_, share)| *share >= WAIT_SHARE).collect()
 }
 
-/// The receiver that a waiting port waits for, if it is the end of a chain: an adapter, or a switch of which every other
-/// port is known to wait for nobody.
+/// The node that a waiting port waits for, if that node is the end of the chain: an adapter, or a switch none of whose
+/// other ports waits.
 fn end(network: &Network, at: PortAt) -> Option<usize> {
     let peer = network.port(at)?.peer?;
     let node = &network.nodes[peer.node];
-    // A switch that waits on the same link the other way does not wait for somebody else.
+    // If the switch waits to send on this link in the other direction, that is not a wait for a third node.
     let mut others =
         node.ports.iter().filter(|(port, is)| **port != peer.port && **port > 0 && is.has_link());
     let waits_for_nobody = |(port, is): (&u8, &Port)| {
         let at = PortAt { port: *port, ..peer };
-        share_by(*UNIT.end(), network, at, is).is_some_and(|share| share < WAITS)
+        share_by(*WAIT_UNIT.end(), network, at, is).is_some_and(|share| share < WAIT_SHARE)
     };
     (!node.is_switch() || others.all(waits_for_nobody)).then_some(peer.node)
 }
 
-/// Receivers that others wait for.
+/// Findings about receivers that other ports wait for.
 pub(super) fn slow_receiver(network: &Network) -> Vec<Finding> {
     let waiting = waiting(network);
     let mut by_end: BTreeMap<usize, Vec<(PortAt, f64)>> = BTreeMap::new();
@@ -122,7 +123,7 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         .fix(fix)
 }
 
-/// A port of a switch whose link is full.
+/// A port of a switch whose link is full; `None` if there is none, or the node is an adapter.
 fn full(network: &Network, switch: usize) -> Option<PortAt> {
     let words = COUNTERS.iter().position(|c| c.name == "port_xmit_data")?;
     let is_full = |(_, port): &(&u8, &Port)| {
@@ -134,7 +135,7 @@ fn full(network: &Network, switch: usize) -> Option<PortAt> {
     Some(PortAt { node: switch, port: *found.0 })
 }
 
-/// More is sent to a link than it carries: that is use, and no fault.
+/// Finding about a link to which more is sent than it carries: this is normal use, and no fault.
 fn full_link(network: &Network, at: PortAt, proof: Vec<String>) -> Finding {
     let peer = network.port(at).and_then(|port| port.peer);
     let to = peer.map_or_else(|| "its peer".to_owned(), |peer| network.name(peer));
@@ -145,11 +146,11 @@ fn full_link(network: &Network, at: PortAt, proof: Vec<String>) -> Finding {
         .fix(Advice::new(format!("send less to {to}, or give it a faster link")))
 }
 
-/// Whether a port waits for credits for much of the time, or drops what it cannot send.
+/// Whether a port waits for credits for much of the time, or drops packets that it cannot send.
 pub(super) fn holds_up(network: &Network, at: PortAt) -> bool {
     let Some(port) = network.port(at) else {
         return false;
     };
     let drops = Rise::of(port).is_some_and(|rise| rise.sum(Counted::Discards) > 0);
-    drops || share(network, at, port).is_some_and(|share| share >= WAITS)
+    drops || share(network, at, port).is_some_and(|share| share >= WAIT_SHARE)
 }

@@ -1,4 +1,4 @@
-//! Counters of errors: those that rise, and those that have risen before.
+//! Findings about error counters: those that rise during the walk, and those that rose earlier.
 
 use super::super::mad::counters::{COUNTERS, Counted, Counters};
 use super::super::network::{Network, Port, PortAt};
@@ -8,9 +8,9 @@ use linerate_facts::finding::Stands;
 use linerate_plan::path::Certainty;
 use linerate_units::{Nanos, Rate};
 
-/// Share of bits that a link may damage.
+/// Largest share of bits that a link may damage by the standard.
 //= InfiniBand Architecture Specification 1.4, volume 2: a bit error ratio of at most 1e-12
-const MAY_DAMAGE: f64 = 1e-12;
+const ALLOWED_BIT_ERRORS: f64 = 1e-12;
 
 /// The first and the last reading of a port's counters, and the seconds between them.
 pub(super) struct Rise<'a> {
@@ -27,38 +27,38 @@ impl<'a> Rise<'a> {
         (seconds > 0.0).then_some(Self { first, last, seconds })
     }
 
-    /// How much a counter rose, at least. One that is lower than before was cleared in between.
+    /// The growth of a counter, at least. If its value fell, it was cleared in between and grew from zero.
     pub(super) fn by(&self, index: usize) -> u64 {
         let (first, last) = (self.first.values[index], self.last.values[index]);
         last.checked_sub(first).unwrap_or(last)
     }
 
-    /// How much all counters of a sort rose.
+    /// The growth of all counters that count `counted`.
     pub(super) fn sum(&self, counted: Counted) -> u64 {
         let of = COUNTERS.iter().enumerate().filter(|(_, c)| c.counted == counted);
         of.map(|(index, _)| self.by(index)).fold(0, u64::saturating_add)
     }
 }
 
-/// Bits of data in a second that a port's link carries.
+/// Data rate of a port's link in bits per second; `None` if its width or speed is unknown.
 pub(super) fn rate(port: &Port) -> Option<f64> {
     let lanes = port.lanes()?;
     Some(f64::from(lanes.width) * lanes.speed.lane())
 }
 
-/// Symbol errors that a link within the standard may have in this time. A few more than are expected come by chance.
+/// Most symbol errors that a link within the standard has in this time. A few more than expected occur by chance.
 fn may_have(port: &Port, seconds: f64) -> f64 {
-    let expected = rate(port).unwrap_or(0.0) * seconds * MAY_DAMAGE;
+    let expected = rate(port).unwrap_or(0.0) * seconds * ALLOWED_BIT_ERRORS;
     expected + 3.0 * expected.sqrt() + 1.0
 }
 
-/// Whether damage on the link into a port goes on.
+/// Whether the link into a port was damaged during the walk.
 fn is_rising(port: &Port, rise: &Rise<'_>) -> bool {
     rise.sum(Counted::Damage) + rise.sum(Counted::Breaks) > 0
         || rise.sum(Counted::Symbols) as f64 > may_have(port, rise.seconds)
 }
 
-/// Counters of a link's damage with the count that `count` returns for their index, where it is not zero.
+/// Counters of damage to a link in words, each with the count that `count` returns for its index; zeros are left out.
 fn damage(last: &Counters, count: impl Fn(usize) -> u64) -> Vec<String> {
     let numbered = COUNTERS.iter().enumerate();
     let errors = numbered.filter(|(n, of)| {
@@ -72,7 +72,7 @@ fn damage(last: &Counters, count: impl Fn(usize) -> u64) -> Vec<String> {
     words.collect()
 }
 
-/// Links that damage packets while linerate looks.
+/// Findings about links that damaged packets during the walk.
 pub(super) fn rising(network: &Network) -> Vec<Finding> {
     let of = |(at, port): (PortAt, &Port)| {
         let rise = Rise::of(port).filter(|rise| is_rising(port, rise))?;
@@ -81,7 +81,7 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
         let mut proof = vec![format!("PortCounters of {}, read twice", network.name(at))];
         let symbols = rise.sum(Counted::Symbols) as f64;
         if symbols > 0.0 {
-            let allowed = rate(port).unwrap_or(0.0) * MAY_DAMAGE;
+            let allowed = rate(port).unwrap_or(0.0) * ALLOWED_BIT_ERRORS;
             proof.push(format!(
                 "{:.3} symbol errors a second; a link of this rate may have {allowed:.3}",
                 symbols / rise.seconds
@@ -91,7 +91,7 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
         let lost_lanes = COUNTERS.iter().position(|of| of.name == "local_link_integrity_errors");
         let is_signal = symbols > may_have(port, rise.seconds)
             || lost_lanes.is_some_and(|index| rise.by(index) > 0);
-        // Else it is only supported: packets that were malformed, or had no room, count as errors too.
+        // Otherwise the finding is only supported: packets that were malformed, or had no room, count as errors too.
         if is_signal {
             found = found.proved();
         }
@@ -104,7 +104,7 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
     network.ports().filter_map(of).collect()
 }
 
-/// A link that went down, and had no other errors: its neighbour may have booted.
+/// Changes the finding for a link that only went down, without other errors: its neighbour may have booted.
 fn broke(found: Finding) -> Finding {
     let fix = "see whether the other end was started again; if not, reseat both ends of the cable";
     Finding { certainty: Certainty::Supported, ..found }
@@ -115,7 +115,7 @@ fn broke(found: Finding) -> Finding {
         .fix(Advice::new(fix))
 }
 
-/// Ports of which a counter of errors stands at its largest value, so that new errors do not show.
+/// Ports with an error counter at its largest value, where it stops: new errors do not show.
 pub fn full(network: &Network) -> Vec<PortAt> {
     let is_judged = |counted| {
         matches!(
@@ -136,8 +136,8 @@ pub fn full(network: &Network) -> Vec<PortAt> {
     network.ports().filter_map(is_full).collect()
 }
 
-/// Links that damaged packets before, and did not while linerate looked. A link that only went down is not odd: that
-/// counts when a neighbour boots.
+/// Findings about links that damaged packets earlier, but not during the walk. A link that only went down is normal:
+/// the counter grows when a neighbour boots.
 pub(super) fn past(network: &Network) -> Vec<Finding> {
     let of = |(at, port): (PortAt, &Port)| {
         let (_, last) = port.counters.last()?;
@@ -178,7 +178,7 @@ fn bad(network: &Network, at: PortAt, what: String, proof: Vec<String>) -> Findi
         .fix(fix)
 }
 
-/// Packets that arrive damaged from beyond the cable, where no link is known that damages them.
+/// Findings about packets that were damaged before they reached the cable, if no link is known to damage packets.
 pub(super) fn remote(network: &Network) -> Vec<Finding> {
     if !rising(network).is_empty() {
         return Vec::new();
@@ -207,7 +207,7 @@ pub(super) fn remote(network: &Network) -> Vec<Finding> {
     network.ports().filter_map(of).collect()
 }
 
-/// Ports that refuse packets.
+/// Findings about ports that refuse packets.
 pub(super) fn refused(network: &Network) -> Vec<Finding> {
     let of = |(at, port): (PortAt, &Port)| {
         let rise = Rise::of(port)?;
@@ -237,7 +237,7 @@ pub(super) fn refused(network: &Network) -> Vec<Finding> {
     network.ports().filter_map(of).collect()
 }
 
-/// Ports that drop packets because they cannot send them in time.
+/// Findings about ports that drop packets because they cannot send them in time.
 pub(super) fn discards(network: &Network) -> Vec<Finding> {
     let of = |(at, port): (PortAt, &Port)| {
         let rise = Rise::of(port)?;

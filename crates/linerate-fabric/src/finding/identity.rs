@@ -1,4 +1,4 @@
-//! Nodes with the same GUID, and nodes that do not answer or lose requests.
+//! Findings about nodes with the same GUID, and nodes that do not answer or lose requests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Finding;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::Guid;
 
-/// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
+/// Finds nodes that share a GUID: two ports with working links both lead to one port of one node.
 pub(super) fn doubled(network: &Network) -> Vec<Finding> {
     let has_link = |at: PortAt| network.port(at).is_some_and(Port::has_link);
     let ports = network.ports().filter_map(|(at, port)| {
@@ -34,7 +34,7 @@ pub(super) fn doubled(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// Ports of different adapters that share a GUID.
+/// Finds ports of different adapters that share a GUID.
 pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
     let mut by_guid: BTreeMap<Guid, Vec<PortAt>> = BTreeMap::new();
     for (at, port) in network.ports().filter(|(at, _)| network.is_here(*at)) {
@@ -61,7 +61,7 @@ pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// Ports with a LID in common.
+/// Finds ports that have the same LID.
 pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
     let mut by_lid: BTreeMap<u16, Vec<PortAt>> = BTreeMap::new();
     for (at, port) in network.ports().filter(|(at, _)| network.is_here(*at)) {
@@ -75,7 +75,7 @@ pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
     let found = shared.map(|(lid, ports)| {
         let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
         let proof = names.iter().map(|name| format!("PortInfo of {name}: LID {lid}"));
-        // No reply proves it: a manager may have changed them while they were read.
+        // Not proved: a manager may have changed the LIDs while they were read.
         Finding::new(
             "duplicate-lid",
             names.join(", "),
@@ -94,7 +94,7 @@ pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// What follows from a GUID that two nodes or ports have.
+/// The consequence if two nodes or ports have one GUID.
 const SHARED: &str = "managers and tools take both for one, and send packets to the wrong one";
 
 fn own_guid() -> Advice {
@@ -104,25 +104,26 @@ fn own_guid() -> Advice {
     )
 }
 
-/// Management datagrams that a node must lose before that is odd, and their share of all that were sent to it.
-const LOST: u32 = 3;
+/// Least number of management datagrams that a node must lose to be reported, and their least share of all that were
+/// sent to it.
+const LEAST_LOST: u32 = 3;
 const LOST_SHARE: f64 = 0.1;
 
-/// The share of management datagrams that a node loses. `None` if that is little, or if it no longer replies.
+/// The share of management datagrams that a node loses. `None` if the share is small, or if the node no longer replies.
 fn lost(network: &Network, at: usize) -> Option<f64> {
     let node = network.nodes.get(at)?;
     let share = f64::from(node.lost) / f64::from(node.sent.max(1));
     let mut gaps = network.gaps.iter().filter(|gap| gap.node == Some(at));
     let stopped = node.lost >= node.sent || gaps.any(|gap| gap.why == Why::NotSent);
-    (node.lost >= LOST && share >= LOST_SHARE && !stopped).then_some(share)
+    (node.lost >= LEAST_LOST && share >= LOST_SHARE && !stopped).then_some(share)
 }
 
-/// Nodes that lose a part of the management datagrams, and answer others.
+/// Finds nodes that lose a part of the management datagrams, but answer others.
 pub(super) fn lossy(network: &Network) -> Vec<Finding> {
     let numbered = network.nodes.iter().enumerate();
     let lossy: Vec<(&Node, f64)> =
         numbered.filter_map(|(at, node)| Some((node, lost(network, at)?))).collect();
-    // Datagrams to the nodes behind a lossy one pass it.
+    // Datagrams to a node behind a lossy node pass the lossy one: only the nearest lossy node is reported.
     let is_behind = |node: &Node| {
         let ports = node.route.ports();
         let mut before = lossy.iter().map(|(other, _)| other.route.ports());
@@ -148,11 +149,11 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
         .collect()
 }
 
-/// Nodes that no longer reply, and ends of links from which no reply came.
+/// Finds nodes that no longer reply, and ends of links from which no reply was received.
 pub(super) fn silent(network: &Network) -> Vec<Finding> {
     let mut by_node: BTreeMap<(Option<usize>, Option<PortAt>), Vec<&Silence>> = BTreeMap::new();
     let is_lossy = |gap: &Silence| gap.node.is_some_and(|node| lost(network, node).is_some());
-    // Another program answers for a manager.
+    // Requests for the state of a manager are left out: a program answers them, not the node itself.
     let is_of_node = |gap: &&Silence| gap.what != Attribute::ManagerInfo.name();
     let gaps = network.gaps.iter().filter(|gap| gap.why.is_silent());
     for gap in gaps.filter(is_of_node).filter(|gap| !is_lossy(gap)) {

@@ -1,4 +1,4 @@
-//! Subnet managers: ports that none serves, and networks with several.
+//! Findings about subnet managers: ports that no manager serves, and networks with several managers.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use super::Finding;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::{Guid, LinkState, commands_of_manager};
 
-/// What is known of the manager of this network.
+/// What is known of the subnet manager of this network.
 enum Known {
-    /// It is the master, at this node.
+    /// The master runs at this node.
     Master(usize),
-    /// Managers answered, and none is the master: one of them, in words.
+    /// Managers answered, but none is the master: the state of one of them, in words.
     NoMaster(String),
-    /// A port says that a manager runs there, and the manager gave no state.
+    /// This port reports that a manager runs at it, but the manager did not answer.
     Silent(PortAt),
-    /// A part of the network did not answer.
+    /// A part of the network did not answer, so a manager may run there.
     Unseen,
-    /// No manager runs, and one has set ports up before; its LID, if a port still has it.
+    /// No manager runs, but one has configured ports before; its LID, if a port still has it.
     Gone(Option<u16>),
-    /// No sign of any.
+    /// No port shows a sign of a manager.
     None,
 }
 
@@ -55,7 +55,7 @@ impl Known {
     }
 }
 
-/// The reply of a port that a manager has set up, in words.
+/// A sign in words that a manager has configured some port: what the port replied.
 fn sign(network: &Network) -> Option<String> {
     let own = network.own();
     let is_active = |(at, port): &(PortAt, &Port)| {
@@ -72,7 +72,7 @@ fn sign(network: &Network) -> Option<String> {
     Some(format!("PortInfo of {name} has the LID of a subnet manager"))
 }
 
-/// The wire of this host's port works, but no subnet manager has set it up.
+/// Finding if the cable of this host's port works, but no subnet manager has configured the port.
 pub(super) fn unserved(network: &Network) -> Vec<Finding> {
     let found = network.own().and_then(|own| {
         let port = network.port(own)?;
@@ -85,7 +85,7 @@ pub(super) fn unserved(network: &Network) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Why a port waits for a manager.
+/// Why this host's port waits for a manager.
 fn waiting(network: &Network, own: PortAt) -> Finding {
     match Known::of(network) {
         Known::Master(node) => {
@@ -101,12 +101,14 @@ fn waiting(network: &Network, own: PortAt) -> Finding {
             Some(sign) => passed_over(network, own, sign),
             None => unseen(network, own),
         },
-        Known::Gone(lid) if served_beside(network, own).is_none() => gone_from(network, own, lid),
+        Known::Gone(lid) if other_served_port(network, own).is_none() => {
+            gone_from(network, own, lid)
+        }
         Known::Gone(_) | Known::None => not_served(network, own),
     }
 }
 
-/// A port that a manager has set up and not started.
+/// Finding about a port that a manager has configured, but not started.
 fn armed(network: &Network, own: PortAt) -> Finding {
     Finding::new(
         "unserved-port",
@@ -118,7 +120,7 @@ fn armed(network: &Network, own: PortAt) -> Finding {
     .fix(Advice::new("read the log of the subnet manager, on the host where it runs"))
 }
 
-/// A port whose network did not answer in full: whether a manager serves it is unknown.
+/// Finding about a port whose network did not answer in full: it is unknown whether a manager serves the port.
 fn unseen(network: &Network, own: PortAt) -> Finding {
     Finding::new("no-manager", network.name(own), "waits for a subnet manager, and none was seen")
         .why(
@@ -133,13 +135,14 @@ fn unseen(network: &Network, own: PortAt) -> Finding {
         )
 }
 
-/// Whether a port has a working wire and no address yet.
+/// Whether a port has a working cable, but no address yet.
 fn waits(port: &Port) -> bool {
     let state = port.info.and_then(|info| info.state);
     port.has_link() && state == Some(LinkState::Initializing)
 }
 
-/// A port without a GUID: managers pass it over. Starting another one would not help, and would do damage where one runs.
+/// Finding about a port without a GUID, which managers ignore. To start another manager would not help, and would do
+/// damage where one runs.
 fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
     (port.guid == Some(Guid::NONE)).then(|| {
         Finding::new("no-guid", network.name(own), "waits for a subnet manager, and has no GUID")
@@ -163,7 +166,7 @@ fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
     })
 }
 
-/// A port that a manager of its network has not set up.
+/// Finding about a port that the manager of its network has not configured.
 fn passed_over(network: &Network, own: PortAt, sign: String) -> Finding {
     Finding::new(
         "unserved-port",
@@ -179,8 +182,9 @@ fn passed_over(network: &Network, own: PortAt, sign: String) -> Finding {
     .fix(Advice::new("read the log of that manager, on the host where it runs"))
 }
 
-/// The adapter at the other end of a port's cable, and a port of it on another network that a manager serves.
-fn served_beside(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
+/// The adapter port at the other end of the cable of `own`, and another port of that adapter, whose network has a
+/// manager.
+fn other_served_port(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
     let peer = network.port(own)?.peer?;
     let node = network.nodes.get(peer.node)?;
     if node.is_switch() {
@@ -195,7 +199,7 @@ fn served_beside(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
 }
 
 fn not_served(network: &Network, own: PortAt) -> Finding {
-    let Some((peer, other)) = served_beside(network, own) else {
+    let Some((peer, other)) = other_served_port(network, own) else {
         return none(network, own);
     };
     let node = &network.nodes[peer.node];
@@ -240,7 +244,7 @@ fn not_served(network: &Network, own: PortAt) -> Finding {
         .fix(start(Advice::new(fix), guid))
 }
 
-/// No sign of any manager.
+/// Finding if there is no sign of any manager.
 fn none(network: &Network, own: PortAt) -> Finding {
     let guid = network.port(own).and_then(|port| port.guid);
     let nodes = network.nodes.len();
@@ -252,7 +256,7 @@ fn none(network: &Network, own: PortAt) -> Finding {
         .fix(start(Advice::new("start a subnet manager on one host of this network"), guid))
 }
 
-/// Adds the command that starts a manager for a port, and the one that ends it.
+/// Adds the command that starts a manager for a port, and the command that stops it.
 fn start(advice: Advice, guid: Option<Guid>) -> Advice {
     let Some(guid) = guid.filter(|guid| *guid != Guid::NONE) else {
         return advice;
@@ -268,7 +272,7 @@ fn state(network: &Network, at: PortAt) -> String {
     format!("PortInfo of {}: {state}, LID {lid}", network.name(at))
 }
 
-/// Ports of other hosts that wait for a manager while another port of the same host is served.
+/// Findings about ports of other hosts that wait for a manager, while another port of that host has one.
 pub(super) fn other_port(network: &Network) -> Vec<Finding> {
     let waiting = network.ports().filter(|(at, port)| {
         let node = &network.nodes[at.node];
@@ -297,7 +301,8 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
     found.collect()
 }
 
-/// This host's port is active, and its manager is no longer there: what is set up goes on, and nothing new is.
+/// Findings if this host's port is active, but its manager no longer runs: existing connections work on, and new ones
+/// fail.
 pub(super) fn gone(network: &Network) -> Vec<Finding> {
     let own = network.own().filter(|own| network.port(*own).is_some_and(Port::is_active));
     let found = own.and_then(|own| match Known::of(network) {
@@ -321,15 +326,15 @@ pub(super) fn gone(network: &Network) -> Vec<Finding> {
 const STANDS: &str = "what was set up goes on, but a port that is new gets no address, and a connection that is new finds \
                       no path";
 
-/// Whether the request for the state of a manager had no reply.
+/// Whether the request for the state of the manager at a port had no reply.
 fn is_silent(network: &Network, at: PortAt) -> bool {
     let what = Attribute::ManagerInfo.name();
     let mut gaps = network.gaps.iter();
     gaps.any(|gap| gap.node == Some(at.node) && gap.what == what && gap.why.is_silent())
 }
 
-/// A network whose managers run, and do not manage. A manager that starts, or takes over, is not there for a moment: no
-/// reply proves it.
+/// Finding about a network whose managers run, but do not manage. A manager that starts, or takes over, does not answer
+/// for a moment, so no reply proves the finding.
 fn not_master(what: &str) -> Finding {
     Finding::new("manager-gone", "this network", what).why(STANDS).fix(Advice::new(
         "look again in a minute; if it stays so, read the log of the manager and \
@@ -337,7 +342,7 @@ fn not_master(what: &str) -> Finding {
     ))
 }
 
-/// No manager runs any more. `lid` is the one that it had. A manager that starts again is not there for a moment.
+/// Finding if no manager runs any more. `lid` is the LID that it had. A manager that restarts is gone for a moment.
 fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
     let ran = lid.and_then(|lid| network.by_lid(lid));
     let nodes = network.nodes.len();
@@ -359,7 +364,8 @@ fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
         .fix(start(fix, guid))
 }
 
-/// Several managers that each take themselves for the master. For a moment this is normal: while one hands over.
+/// Finds several managers that are each in the state master. For a moment this is normal: while one hands over to
+/// another.
 pub(super) fn several(network: &Network) -> Vec<Finding> {
     let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network
         .managers()

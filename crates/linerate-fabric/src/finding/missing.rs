@@ -1,4 +1,4 @@
-//! Links between switches that others of their sort have.
+//! Findings about links between switches that are missing, by comparison with switches in the same place.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::Finding;
 use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::PhysicalState;
 
-/// Switches that must agree on how the missing link should be.
-const SIBLINGS: usize = 2;
+/// Least number of other switches that must have the link for it to count as missing.
+const LEAST_SIBLINGS: usize = 2;
 
-/// Numbers of links to other switches, by switch.
+/// The number of links from each switch to each other switch.
 type Joined = BTreeMap<usize, BTreeMap<usize, usize>>;
 
 fn joined(network: &Network) -> Joined {
@@ -26,11 +26,11 @@ fn joined(network: &Network) -> Joined {
     found
 }
 
-/// Pairs of switches with fewer links than all others of the same place have, where both have a port without a link.
+/// Finds pairs of switches with fewer links than all others of the same place have, if both have a port without a link.
 ///
-/// Switches have the same place if they are joined to the same others. An empty port alone is normal.
+/// Switches have the same place if they are joined to the same other switches. An empty port alone is normal.
 pub(super) fn missing(network: &Network) -> Vec<Finding> {
-    // What did not answer may have the link.
+    // A node that did not answer may have the link.
     if network.is_partly_unseen() {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub(super) fn missing(network: &Network) -> Vec<Finding> {
                 *links > has && same(&joined[other]) == same(own)
             };
             let elsewhere = own.keys().any(|node| node != to);
-            if siblings.len() < SIBLINGS || !elsewhere || !siblings.iter().all(is_like) {
+            if siblings.len() < LEAST_SIBLINGS || !elsewhere || !siblings.iter().all(is_like) {
                 continue;
             }
             let pair = (*lacks.min(to), *lacks.max(to));
@@ -98,7 +98,7 @@ fn finding(
     )
 }
 
-/// A port and the state of its wire: `leaf3 port 6 (polling)`.
+/// A port and its physical state in words: `leaf3 port 6 (polling)`.
 fn condition(network: &Network, at: PortAt) -> String {
     let info = network.port(at).and_then(|port| port.info);
     let physical = info.and_then(|info| info.physical);
@@ -106,7 +106,7 @@ fn condition(network: &Network, at: PortAt) -> String {
     format!("{} ({physical})", network.name(at))
 }
 
-/// A port without a link, if possible one that `is_wanted`.
+/// A port of the node without a link, if possible one for which `is_wanted` holds.
 fn empty(network: &Network, node: usize, is_wanted: impl Fn(u8) -> bool) -> Option<PortAt> {
     let has_none = |(port, is): &(&u8, &Port)| **port > 0 && is.info.is_some() && !is.has_link();
     let ports = network.nodes[node].ports.iter().filter(has_none);
@@ -116,7 +116,7 @@ fn empty(network: &Network, node: usize, is_wanted: impl Fn(u8) -> bool) -> Opti
     Some(PortAt { node, port })
 }
 
-/// Whether all siblings lead to a switch by the port with this number.
+/// Whether all siblings are joined to the switch `to` at the port with this number.
 fn is_usual(network: &Network, siblings: &[(usize, usize)], to: usize, port: u8) -> bool {
     siblings.iter().all(|(node, _)| {
         let port = network.port(PortAt { node: *node, port });

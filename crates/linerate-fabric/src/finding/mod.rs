@@ -1,4 +1,5 @@
-//! What is wrong with a network, and what helps. A rule uses only what nodes answered: what is unknown is no finding.
+//! Finds what is wrong with a network, and what helps. A rule uses only what nodes answered: what is unknown is no
+//! finding.
 
 mod cable;
 mod cascade;
@@ -16,7 +17,7 @@ pub use errors::full;
 use super::network::Network;
 use linerate_facts::finding::Finding;
 
-/// Looks for one sort of finding.
+/// A rule: finds one kind of fault in a network.
 type Rule = fn(&Network) -> Vec<Finding>;
 
 /// All rules, in the order in which their findings are shown.

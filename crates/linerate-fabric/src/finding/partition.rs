@@ -1,4 +1,4 @@
-//! Partitions: hosts that may not talk to any other.
+//! Findings about partitions: hosts that may not communicate with any other host.
 
 use super::super::mad::node::NodeKind;
 use super::super::mad::port::PartitionKey;
@@ -7,14 +7,15 @@ use super::Finding;
 use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::Guid;
 
-/// Whether two ports may talk: they share a partition, and one of both is a full member of it.
+/// Whether two ports may communicate: they share a partition, and at least one of them is a full member of it.
 pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     let mut shared = pairs.filter(|(a, b)| a.partition() == b.partition());
     shared.any(|(a, b)| a.is_full() || b.is_full())
 }
 
-/// Whether no host is hidden that another may talk to: one that did not answer, has no address yet, or is beyond a router.
+/// Whether every host is known with which another may communicate: none that did not answer, has no address yet, or is
+/// beyond a router.
 fn is_whole(network: &Network) -> bool {
     let has_router = || {
         let mut nodes = network.nodes.iter();
@@ -26,9 +27,10 @@ fn is_whole(network: &Network) -> bool {
     !network.is_partly_unseen() && !has_router() && !network.ports().any(waits)
 }
 
-/// Ports of hosts that share no partition with any other host.
+/// Finds ports of hosts that share no partition with any other host.
 ///
-/// Two groups of hosts that may not talk to each other are mostly meant to be apart. A host that may talk to none is not.
+/// Two groups of hosts that may not communicate are usually separated on purpose. A single host without any partner is
+/// not.
 pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     let here = network
         .ports()
@@ -36,13 +38,13 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     if !is_whole(network) {
         return Vec::new();
     }
-    // A port whose keys are unknown may be the one that a host talks to.
+    // If the keys of any port are unknown, that port may be the one that a host communicates with.
     let keys: Option<Vec<(PortAt, &[PartitionKey])>> =
         here.map(|(at, port)| Some((at, port.keys.as_deref()?))).collect();
     let Some(keys) = keys else {
         return Vec::new();
     };
-    // Adapters of one machine are one host.
+    // Adapters with the same system GUID are of one host.
     let system = |node: usize| network.nodes[node].info.system;
     let is_other =
         |a: usize, b: usize| a != b && (system(a) != system(b) || system(a) == Guid::NONE);
@@ -67,7 +69,7 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
         let keys: Vec<String> = keys.iter().map(|key| format!("{:#06x}", key.0)).collect();
         format!("P_KeyTable of {}: {}", network.name(*at), keys.join(" "))
     });
-    // One that is off, or a virtual port with keys of its own, may be in the same partition.
+    // Not proved: a host that is off, or a virtual port with its own keys, may be in the partition.
     vec![
         Finding::new(
             "wrong-partition",
@@ -83,7 +85,7 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     ]
 }
 
-/// The first of some ports, and how many more there are.
+/// The names of the first few ports, and the number of the others.
 fn few(network: &Network, ports: &[&(PortAt, &[PartitionKey])]) -> String {
     const SHOWN: usize = 3;
     let names = ports.iter().take(SHOWN).map(|(at, _)| network.name(*at));

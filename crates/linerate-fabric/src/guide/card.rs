@@ -1,4 +1,4 @@
-//! The card and its driver.
+//! Checks of the card and its driver.
 
 use super::{Finding, Scene, infiniband_ports, ok, unknown, wrong};
 use linerate_facts::Inventory;
@@ -9,12 +9,12 @@ use linerate_facts::odd::infiniband::driver::{load, messages};
 use linerate_facts::pci::Device;
 use linerate_units::shell::word;
 
-/// The module that makes RDMA devices of the cards of a driver. Other drivers make them themselves.
+/// The kernel module that makes RDMA devices for the cards of a driver. Other drivers make them themselves.
 //= torvalds/linux, drivers/infiniband/hw/mlx4/Kconfig and mlx5/Kconfig: MLX4_INFINIBAND selects MLX4_CORE; MLX5_INFINIBAND
 //= depends on MLX5_CORE
 const RDMA: [(&str, &str); 2] = [("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
 
-/// Whether a card is on the bus that may speak InfiniBand.
+/// Checks whether the PCI bus has a card that may speak InfiniBand.
 pub(super) fn seen(scene: &Scene<'_>) -> Finding {
     let cards = candidates(scene);
     if scene.inventory.pci.is_empty() && cards.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn seen(scene: &Scene<'_>) -> Finding {
     wrong("ib-no-card", what, Advice::new(advice).on(None, look))
 }
 
-/// The functions of the bus that are cards for InfiniBand, by class, maker or RDMA device.
+/// The functions on the PCI bus that may be InfiniBand cards, by their class, maker or RDMA device.
 fn candidates<'a>(scene: &Scene<'a>) -> Vec<&'a Device> {
     let rdma = &scene.inventory.infiniband.devices;
     let has_ports = |function: &Device| {
@@ -71,12 +71,12 @@ fn speaks_infiniband(device: &IbDevice) -> bool {
     device.ports.iter().any(|port| port.layer == Some(Layer::InfiniBand))
 }
 
-/// Whether a card is of a family with InfiniBand, or of an unknown one.
+/// Whether a card belongs to a family that has InfiniBand, or to an unknown one.
 fn may_speak(card: &Device) -> bool {
     board::family(card.vendor, card.device).is_none_or(|family| family.has_infiniband)
 }
 
-/// `0000:03:00.0 ConnectX-3 (MCX354A-FCBT)`.
+/// A card in words: `0000:03:00.0 ConnectX-3 (MCX354A-FCBT)`.
 fn in_words(scene: &Scene<'_>, card: &Device) -> String {
     let mut words = vec![card.address.to_string()];
     words.extend(board::family(card.vendor, card.device).map(|family| family.name.to_owned()));
@@ -94,7 +94,7 @@ fn device_of<'a>(scene: &Scene<'a>, card: &Device) -> Option<&'a IbDevice> {
     scene.inventory.infiniband.devices.iter().find(|device| device.pci == address)
 }
 
-/// Whether a driver has made InfiniBand ports of the card, and programs may use them.
+/// Checks whether a driver has made InfiniBand ports for the card, and whether programs may use them.
 pub(super) fn driven(scene: &Scene<'_>) -> Finding {
     let ports = infiniband_ports(scene.inventory);
     let Some((device, _)) = ports.first() else {
@@ -130,7 +130,7 @@ fn driver_of<'a>(scene: &Scene<'a>, device: &IbDevice) -> &'a str {
     }
 }
 
-/// Why no port of the host speaks InfiniBand.
+/// The check if no port of the host speaks InfiniBand: explains why.
 fn no_ports(scene: &Scene<'_>) -> Finding {
     let able: Vec<&Device> = candidates(scene).into_iter().filter(|card| may_speak(card)).collect();
     let hardware =
@@ -155,7 +155,7 @@ fn no_ports(scene: &Scene<'_>) -> Finding {
     )
 }
 
-/// All ports of a device are Ethernet, or unknown.
+/// The check of a device none of whose ports is InfiniBand: all are Ethernet, or unknown.
 fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Finding {
     if device.ports.iter().any(|port| port.layer.is_none()) {
         let layers =
@@ -172,10 +172,11 @@ fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Finding {
     wrong("ib-ethernet", what, advice)
 }
 
-/// Advice that sets the first port of a device to another link layer, for a board that is known to have both.
+/// Advice that sets the first port of a device to the link layer `to`; `None` if the board is not known to have both
+/// layers.
 pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Option<Advice> {
     board::of(&device.board)?;
-    // A virtual function has the layer of its card.
+    // A virtual function has the link layer of its card, and cannot be switched by itself.
     let family =
         board::family_of(&inventory.pci, device).filter(|_| device.virtual_of.is_none())?;
     let (pci, port) = (word(&device.pci), device.ports.first()?.number);
@@ -207,7 +208,7 @@ pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Opt
     })
 }
 
-/// A driver has the card, and there is no RDMA device.
+/// The check of a card that has a driver, but no RDMA device.
 fn no_device(card: &Device) -> Finding {
     let (address, driver) = (card.address, card.driver.as_str());
     if driver == "vfio-pci" {

@@ -1,4 +1,4 @@
-//! IP over InfiniBand: an interface, its address and its MTU.
+//! Checks of IP over InfiniBand: an interface, its address and its MTU.
 
 use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
 use linerate_facts::advice::{Advice, Step};
@@ -8,10 +8,10 @@ use linerate_facts::odd::infiniband::driver::load;
 use linerate_facts::odd::infiniband::ipoib::connect;
 use linerate_units::shell::word;
 
-/// An address for documentation of how to set one.
+/// A private address for the advice that shows how to set one.
 const EXAMPLE: &str = "192.168.66.1/24";
 
-/// Whether the port has an interface of IP that is up and has an address.
+/// Checks whether the port has an IPoIB interface that is up and has an address.
 pub(super) fn interface(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let all = &scene.inventory.infiniband.interfaces;
@@ -55,7 +55,7 @@ fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Finding {
     }
 }
 
-/// An interface that works; connected mode may make it faster.
+/// The check of an interface that works; with advice if connected mode may make it faster.
 fn addressed(interface: &Ipoib, addresses: &[String], nic: Option<&Nic>) -> Finding {
     let mtu = nic.and_then(|nic| nic.mtu);
     let mut parts = vec![format!("{} has {}", interface.name, addresses.join(", "))];

@@ -1,7 +1,7 @@
-//! The checks of a first InfiniBand network, in the order in which each needs the one before it.
+//! The checks of a first InfiniBand network, in order: each check needs those before it to be well.
 //!
-//! A check is pure: it judges an inventory and, where a port could be opened, the network that answered. What it cannot
-//! know is unknown, with the command that shows it.
+//! A check is pure: it judges an inventory, and the network if a port could be opened. What a check cannot know is
+//! reported as unknown, with the command that shows it.
 
 mod card;
 mod ip;
@@ -17,19 +17,20 @@ use linerate_facts::finding::{Finding, Stands};
 use linerate_facts::infiniband::{IbDevice, IbPort, Layer};
 use linerate_facts::odd;
 
-/// All checks of one port.
+/// The results of all checks, for one port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guide {
-    /// The port that the checks from the cable on are about: `mlx4_0 port 1`. `None` if there is none.
+    /// The port that the checks from the cable on are about: `mlx4_0 port 1`. `None` if the host has no InfiniBand
+    /// port.
     pub port: Option<String>,
     /// The other InfiniBand ports of the host.
     pub others: Vec<String>,
-    /// What the checks found, in order. The subject is the question in a few words. The id is that of the fault where one
-    /// is named, and that of the check elsewhere.
+    /// The results of the checks, in order. The subject is the title of the check. The id is that of the fault if there
+    /// is one, else that of the check.
     pub checks: Vec<Finding>,
 }
 
-/// What is known.
+/// What the checks read: the host's inventory, its oddities, and the network that was walked.
 struct Scene<'a> {
     inventory: &'a Inventory,
     oddities: &'a [Finding],
@@ -45,7 +46,7 @@ struct Row {
     judge: Judge,
 }
 
-/// What judges a check.
+/// The function that judges a check.
 enum Judge {
     /// A check of the host as a whole.
     Host(fn(&Scene<'_>) -> Finding),
@@ -53,7 +54,7 @@ enum Judge {
     Port(fn(&Scene<'_>, DevicePort<'_>) -> Finding),
 }
 
-/// All checks, in order.
+/// All checks, in their order.
 const CHECKS: [Row; 8] = [
     row("card", "Card", Judge::Host(card::seen)),
     row("driver", "Driver", Judge::Host(card::driven)),
@@ -69,7 +70,7 @@ const fn row(id: &'static str, title: &'static str, judge: Judge) -> Row {
     Row { id, title, judge }
 }
 
-/// Judges a host. `network` is what one of its ports reached, if a port could be opened.
+/// Runs the checks on a host. `network` is the network that one of its ports reached, if a port could be opened.
 pub fn infiniband(inventory: &Inventory, network: Option<&Network>) -> Guide {
     let oddities = odd::find(inventory);
     let scene = Scene { inventory, oddities: &oddities, network };
@@ -92,7 +93,7 @@ pub fn infiniband(inventory: &Inventory, network: Option<&Network>) -> Guide {
     }
 }
 
-/// Runs the checks up to the first that is wrong.
+/// Runs the checks up to the first one that finds a fault; the others are not judged.
 fn judge(scene: &Scene<'_>, port: Option<DevicePort<'_>>) -> Vec<Finding> {
     let mut is_stopped = false;
     let checks = CHECKS.iter().map(|row| {
@@ -110,12 +111,12 @@ fn judge(scene: &Scene<'_>, port: Option<DevicePort<'_>>) -> Vec<Finding> {
     checks.collect()
 }
 
-/// The number of checks before the first one that is wrong.
+/// The number of checks before the first one that finds a fault.
 fn progress(checks: &[Finding]) -> usize {
     checks.iter().position(Finding::is_now).unwrap_or(checks.len())
 }
 
-/// The ports of hardware that speak InfiniBand.
+/// The InfiniBand ports of the host; not those of devices that are emulated in software.
 fn infiniband_ports(inventory: &Inventory) -> Vec<DevicePort<'_>> {
     let devices = inventory.infiniband.devices.iter().filter(|d| !d.software);
     let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
@@ -135,33 +136,33 @@ impl Scene<'_> {
     }
 }
 
-/// What a check found. Its id and subject are those of the check.
+/// The result of a check. Its id and subject are filled in later.
 fn answer(what: impl Into<String>) -> Finding {
     Finding::new("", "", what)
 }
 
-/// A check that is well.
+/// The result of a check that found no fault.
 fn ok(what: impl Into<String>) -> Finding {
     answer(what).stands(Stands::Good)
 }
 
-/// A check that is wrong, as what was read proves: the id of the fault, and what to do.
+/// The result of a check that proved a fault: the id of the fault, its text, and advice.
 fn wrong(id: &'static str, what: impl Into<String>, fix: Advice) -> Finding {
     Finding { id, ..answer(what).fix(fix).proved() }
 }
 
-/// A check that could not be judged, and how to know.
+/// The result of a check that could not be judged, with advice on how to find out.
 fn unknown(what: impl Into<String>, how: Advice) -> Finding {
     answer(what).stands(Stands::Unknown).fix(how)
 }
 
 impl Guide {
-    /// Whether all checks are well.
+    /// Whether no check found a fault, and all could be judged.
     pub fn is_well(&self) -> bool {
         self.checks.iter().all(|check| check.stands == Stands::Good)
     }
 
-    /// Whether a check is wrong.
+    /// Whether a check found a fault.
     pub fn is_wrong(&self) -> bool {
         progress(&self.checks) < self.checks.len()
     }

@@ -1,4 +1,4 @@
-//! The subnet manager, the LID that it gives, and whether a packet to a LID arrives.
+//! Checks of the network: the subnet manager, the LID that it gives, and whether a packet to a LID arrives.
 
 use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
 use crate::finding;
@@ -8,10 +8,10 @@ use linerate_facts::infiniband::LinkState;
 use linerate_facts::odd::infiniband::manager::managed_beside;
 use linerate_units::shell::word;
 
-/// Findings that say why a port has no address.
+/// Ids of findings that explain why a port has no address.
 const UNSERVED: [&str; 3] = ["wrong-port", "no-manager", "unserved-port"];
 
-/// Whether a subnet manager has set the port up.
+/// Checks whether a subnet manager has configured the port.
 pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let network = reached_network(scene, own);
@@ -25,7 +25,7 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
         );
         return ok(by);
     }
-    // That a manager runs on this host, for another port, says more than a walk from this port can.
+    // A manager that runs on this host, for another port, explains more than a walk from this port can.
     let odd = scene.odd(&["unserved-port"], own);
     if let Some(odd) = odd.filter(|_| managed_beside(scene.inventory, own).is_some()) {
         return odd.clone();
@@ -42,7 +42,7 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     unknown(format!("the state of the port is {state}"), advice)
 }
 
-/// What the network says of its own port that has no manager.
+/// The finding of the network that explains why its own port has no manager.
 fn unserved(network: &Network) -> Option<Finding> {
     let own = network.name(network.own()?);
     let mut found = finding::find(network).into_iter();
@@ -50,19 +50,19 @@ fn unserved(network: &Network) -> Option<Finding> {
     found.find(is_it).or_else(|| gone(network))
 }
 
-/// What the network says of a manager that has ended.
+/// The finding of the network about a manager that no longer runs.
 fn gone(network: &Network) -> Option<Finding> {
     finding::find(network).into_iter().find(|found| found.id == "manager-gone")
 }
 
-/// The network, if it was walked from the port that is judged.
+/// The network, if it was walked from the port that is checked.
 fn reached_network<'a>(scene: &Scene<'a>, (_, port): DevicePort<'_>) -> Option<&'a Network> {
     let network = scene.network?;
     let walked = network.port(network.own()?)?.guid?;
     (port.guid() == Some(walked)).then_some(network)
 }
 
-/// Whether the port has an address.
+/// Checks whether the port has an address.
 pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     match port.lid {
@@ -84,7 +84,7 @@ pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     }
 }
 
-/// Whether a packet to the LID of another port was answered: counters are read by LID.
+/// Checks whether another port answered a packet to its LID. Counters are read by LID, so their replies show it.
 pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Finding {
     let Some(network) = reached_network(scene, port) else {
         let what =
@@ -117,7 +117,7 @@ pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Finding {
     unknown(what, ping(port, None))
 }
 
-/// How to ask a port by its LID by hand.
+/// Advice on how to send a packet to the LID of a port by hand.
 fn ping((device, port): DevicePort<'_>, lid: Option<u16>) -> Advice {
     let at = format!("-C {} -P {}", word(&device.name), port.number);
     let serve = Step::on(None, "sudo ibping -S").about("on the other host, until Ctrl-C");

@@ -1,4 +1,4 @@
-//! Checks on both sides, over inventories. Trees of files are checked by the tests of the command.
+//! Tests of checks that find a fault and that do not, with inventories. The tests of the command use trees of files.
 
 use super::{CHECKS, Guide, infiniband};
 use crate::fake::Fake;
@@ -33,7 +33,7 @@ fn port() -> IbPort {
     }
 }
 
-/// A host on which all is well, as far as an inventory knows.
+/// A host without any fault, as far as an inventory shows.
 fn host() -> Inventory {
     let mut host = Inventory::default();
     let lanes = Link { speed: Some(Transfers(8_000_000_000)), width: Some(8) };
@@ -80,7 +80,7 @@ fn host() -> Inventory {
     host
 }
 
-/// The state of a check, its words, and its commands in one line.
+/// The state of a check, its text, and its commands in one line.
 fn of(guide: &Guide, id: &str) -> (&'static str, String, String) {
     let at = CHECKS.iter().position(|row| row.id == id).unwrap();
     let check = &guide.checks[at];
@@ -159,7 +159,7 @@ fn an_interface_is_up_and_has_an_address() {
     let (state, _, fix) = own(|_, nic| nic.up = false);
     assert_eq!(state, "wrong");
     assert!(fix.contains("sudo ip link set ib0 up"), "{fix}");
-    // An interface of another port is none of this one.
+    // An interface of another port does not count for this one.
     assert_eq!(own(|ipoib, _| ipoib.port = Some(2)).0, "wrong");
     assert_eq!(own(|ipoib, _| ipoib.pci.clear()).0, "wrong");
 }
@@ -194,8 +194,8 @@ fn modules_that_are_unknown_stop_nothing() {
     assert_eq!(guide(|ib| ib.opened = Some(vec!["mlx4_1".to_owned()])), ("wrong", "waits"));
 }
 
-/// The check of a ping on a network of two hosts, seen from a port that is that of the judged host. `change` gets the
-/// network and the index of the other host; the counters are read if `asks`.
+/// The result of the ping check on a network of two hosts. `change` gets the network and the index of the other host.
+/// Counters are read, by LID, only if `asks`.
 fn pinged(asks: bool, change: impl FnOnce(&mut Fake, usize)) -> (&'static str, String, String) {
     let mut fake = Fake::star(2);
     fake.manage("H1", 1);
@@ -219,7 +219,7 @@ fn a_ping_is_judged_by_what_was_asked_and_answered() {
     let (state, what, commands) = pinged(false, |_, _| ());
     assert_eq!(state, "unknown", "{what}");
     assert!(what.contains("was not asked") && commands.contains("ibping"), "{what} {commands}");
-    // The network of another port says nothing of this one.
+    // A network that was walked from another port does not show whether this one works.
     let (state, what, _) = pinged(true, |fake, _| {
         let own = fake.node("H1");
         fake.port((own, 1)).guid = 7;

@@ -1,4 +1,4 @@
-//! The cable and the rates.
+//! Checks of the cable and of the rates.
 
 use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
 use linerate_ceiling::infiniband::Speed;
@@ -9,7 +9,7 @@ use linerate_facts::pci;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 
-/// Whether the wire of the port works.
+/// Checks whether the port has a link.
 pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let physical = port.physical.map_or("unknown", PhysicalState::name);
@@ -30,7 +30,7 @@ pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     }
 }
 
-/// Whether the link runs as fast as it should and the slot of the card carries it.
+/// Checks whether the link runs as fast as it should, and whether the card's slot carries that.
 pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     if let Some(odd) = scene.odd(&["ib-slow-link"], own) {
@@ -44,7 +44,7 @@ pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     slot(scene, device, rate)
 }
 
-/// Judges the slot against the data of one port.
+/// Checks whether the slot carries the data rate of one port.
 fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Finding {
     let link = match rate.width {
         0 => rate.rate.to_string(),
@@ -69,7 +69,7 @@ fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Finding {
     if carries >= data {
         return ok(what);
     }
-    // The oddity of the link knows whether another slot would help.
+    // The oddity of the PCIe link knows whether another slot would help.
     let Some(odd) = oddity(scene, slowest) else {
         let fix = Advice::new("move the card to a slot with more lanes or faster ones");
         return wrong("pcie-slot", what, fix);
@@ -83,7 +83,7 @@ fn oddity<'a>(scene: &Scene<'a>, link: &Crossing<'_>) -> Option<&'a Finding> {
     scene.oddities.iter().find(is_own)
 }
 
-/// The data that a link carries in a second.
+/// The data rate of an InfiniBand link in bits per second; `None` if the speed is unknown.
 fn data(rate: &IbRate) -> Option<Rate> {
     let mut known = Speed::NAMES.iter();
     let (_, speed) = known.find(|(name, _)| *name == rate.speed)?;

@@ -1,21 +1,21 @@
-//! Counters of a port. A counter of up to 32 bits stops at its largest value.
+//! Counters of a port. A counter of up to 32 bits stops at its largest value and does not wrap.
 
 use super::Data;
 use super::fields::Fields;
 
-/// What the counters of a node can do.
+/// Which counters a node has, and with how many bits.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 16.1.3.1
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Support {
     /// Whether payload and packets have counters of 64 bits.
     pub wide: bool,
-    /// Whether errors and waits have counters of 64 bits too.
+    /// Whether errors and waits have counters of 64 bits, too.
     pub wide_errors: bool,
     /// Whether waits for credits are counted.
     pub wait: bool,
 }
 
-/// Bits of the capability mask.
+/// Bits of the capability mask in ClassPortInfo.
 const WIDE: u16 = 1 << 9;
 const WIDE_WITHOUT_KINDS: u16 = 1 << 10;
 const WAIT: u16 = 1 << 12;
@@ -24,7 +24,7 @@ const WAIT: u16 = 1 << 12;
 const WIDE_ERRORS: u32 = 1 << 1;
 
 impl Support {
-    /// Decodes the attribute ClassPortInfo.
+    /// Decodes the capability masks in the attribute ClassPortInfo.
     pub fn decode(Data(of): Data<'_>) -> Self {
         let mask = of.u16(2);
         let wide = mask & (WIDE | WIDE_WITHOUT_KINDS) != 0;
@@ -36,16 +36,16 @@ impl Support {
     }
 }
 
-/// What a counter counts.
+/// The event that a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Symbols that were received damaged.
+    /// Symbols that arrived damaged.
     Symbols,
-    /// Other damage on the wire into this port, and what it did to the link.
+    /// Other damage on the link into this port, and its effects on the link.
     Damage,
-    /// Times that the link went down or was trained again: a reboot of a neighbour counts as well.
+    /// Times that the link went down or was trained again. The reboot of a neighbour counts as well.
     Breaks,
-    /// Packets that were damaged before the link into this port.
+    /// Packets that were damaged before they reached the link into this port.
     Remote,
     /// Packets that a switch could not forward. Multicast in a loop counts as well.
     Relay,
@@ -53,13 +53,13 @@ pub enum Counted {
     Discards,
     /// Packets that the port refused, mostly because of their partition.
     Refused,
-    /// Management packets for which there was no room.
+    /// Management packets that were dropped because there was no room.
     Management,
     /// Payload in units of four bytes, sent or received.
     Words,
-    /// Packets.
+    /// Number of packets, sent or received.
     Packets,
-    /// Times in which the port had data to send and no credits, in units that depend on the device.
+    /// Time in which the port had data to send and no credits, in units that depend on the device.
     Waits,
 }
 
@@ -67,9 +67,9 @@ pub enum Counted {
 /// and its place in PortCountersExtended in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    /// The name.
+    /// The name of the counter in the kernel.
     pub name: &'static str,
-    /// What it counts.
+    /// The event that it counts.
     pub counted: Counted,
     bit: usize,
     bits: u32,
@@ -80,10 +80,10 @@ const fn row(name: &'static str, counted: Counted, bit: usize, bits: u32, wide: 
     Counter { name, counted, bit, bits, wide }
 }
 
-/// Number of counters.
+/// Number of counters of a port.
 pub const COUNT: usize = 17;
 
-/// All counters.
+/// All counters of a port.
 //= InfiniBand Architecture Specification 1.4, volume 1, sections 16.1.3.5 and 16.1.4.11; libibmad, fields.c
 pub const COUNTERS: [Counter; COUNT] = [
     row("symbol_error", Counted::Symbols, 32, 16, 72),
@@ -111,12 +111,12 @@ impl Counter {
         whole << (self.bit % 8) >> (64 - self.bits)
     }
 
-    /// Whether it counts payload or packets.
+    /// Whether the counter counts payload or packets.
     fn is_traffic(&self) -> bool {
         matches!(self.counted, Counted::Words | Counted::Packets)
     }
 
-    /// Whether a node that has `support` counts with 64 bits here.
+    /// Whether a node with this `support` has 64 bits for the counter.
     fn is_wide(&self, support: Support) -> bool {
         support.wide_errors || support.wide && self.is_traffic()
     }
@@ -125,9 +125,9 @@ impl Counter {
 /// Values of all counters of a port, in the order of [`COUNTERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
-    /// The values.
+    /// The values, each at the index of its counter in [`COUNTERS`].
     pub values: [u64; COUNT],
-    /// The counters of 64 bits among them.
+    /// Which of the values have 64 bits.
     wide: Support,
 }
 
@@ -137,7 +137,7 @@ impl Counters {
         Self { values: COUNTERS.map(|counter| counter.read(of)), wide: Support::default() }
     }
 
-    /// Replaces values by those of 64 bits, which the attribute PortCountersExtended has.
+    /// Replaces the values that the attribute PortCountersExtended has with 64 bits.
     #[must_use]
     pub fn with_wide(mut self, support: Support, Data(of): Data<'_>) -> Self {
         for (value, counter) in self.values.iter_mut().zip(COUNTERS) {

@@ -1,14 +1,13 @@
-//! Numbers at fixed places of a datagram.
+//! Reads and writes numbers at fixed offsets of a datagram.
 
 use linerate_facts::infiniband::Guid;
 
-/// Bytes with numbers in network byte order. A number that lies beyond the end is zero: the length of a datagram is
-/// checked before.
+/// Bytes with numbers in network byte order. A number beyond the end is read as zero: callers check the length before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl Fields<'_> {
-    /// Returns `N` bytes from `at` on.
+    /// Returns `N` bytes that begin at offset `at`.
     pub(super) fn bytes<const N: usize>(self, at: usize) -> [u8; N] {
         let bytes = self.0.get(at..at + N).and_then(|b| b.try_into().ok());
         bytes.unwrap_or([0; N])
@@ -22,7 +21,7 @@ impl Fields<'_> {
         u16::from_be_bytes(self.bytes(at))
     }
 
-    /// Returns a number of three bytes.
+    /// Returns the number in three bytes at offset `at`.
     pub(super) fn u24(self, at: usize) -> u32 {
         let [a, b, c] = self.bytes(at);
         u32::from_be_bytes([0, a, b, c])
@@ -40,18 +39,18 @@ impl Fields<'_> {
         Guid(self.u64(at))
     }
 
-    /// Returns the upper half of a byte.
+    /// Returns the upper four bits of the byte at offset `at`.
     pub(super) fn high(self, at: usize) -> u8 {
         self.u8(at) >> 4
     }
 
-    /// Returns the lower half of a byte.
+    /// Returns the lower four bits of the byte at offset `at`.
     pub(super) fn low(self, at: usize) -> u8 {
         self.u8(at) & 0xf
     }
 }
 
-/// Writes `bytes` to `at`; what does not fit is left out.
+/// Writes `bytes` into `mad` at offset `at`; bytes beyond its end are left out.
 pub(super) fn put(mad: &mut [u8], at: usize, bytes: &[u8]) {
     for (to, from) in mad.iter_mut().skip(at).zip(bytes) {
         *to = *from;

@@ -1,4 +1,4 @@
-//! Management datagrams (MADs): requests are encoded, and replies are decoded.
+//! Management datagrams (MADs): encodes requests, and decodes replies.
 //!
 //! Every request is a Get: it changes nothing at any node. All numbers are in network byte order.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapters 13 (format), 14 (subnet management), 15 and 16
@@ -15,7 +15,7 @@ use fields::{Fields, put};
 use linerate_facts::infiniband::Guid;
 use linerate_facts::parse::Malformed;
 
-/// Bytes of a MAD.
+/// Length of a MAD in bytes.
 pub const LEN: usize = 256;
 
 /// Largest number of links that a directed route can have.
@@ -23,30 +23,30 @@ pub const HOPS_MAX: usize = 63;
 
 const WHAT: &str = "management datagram";
 
-/// Method of every request.
+/// Method number of every request: Get.
 const GET: u8 = 0x01;
-/// Method of every reply.
+/// Method number of every reply: GetResp.
 const GET_REPLY: u8 = 0x81;
-/// Bit of the status of a reply: the node is busy.
+/// Bit of a reply's status that says that the node is busy.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 13.4.7
 const BUSY: u8 = 1;
-/// LID that a directed route has at both ends, if it begins and ends with directed hops.
+/// LID at both ends of a directed route that needs no LIDs.
 const PERMISSIVE: u16 = 0xffff;
 
-/// A directed route: the ports by which a request leaves each node, from the port of this host on. Many requests share
-/// a route.
+/// A directed route: the ports by which a request leaves each node, beginning with this host. Many requests share one
+/// route.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Route(Arc<[u8]>);
 
 impl Route {
-    /// Returns the route that leads over one more link, out of `port` of the last node. `None` if a route cannot be as
-    /// long.
+    /// Returns the route that is one link longer and leaves the last node by `port`. `None` if this exceeds
+    /// [`HOPS_MAX`].
     pub fn then(&self, port: u8) -> Option<Self> {
         let ports: Arc<[u8]> = self.0.iter().copied().chain([port]).collect();
         (ports.len() <= HOPS_MAX).then_some(Self(ports))
     }
 
-    /// The ports by which a request leaves each node.
+    /// The ports by which a request leaves each node on the route.
     pub fn ports(&self) -> &[u8] {
         &self.0
     }
@@ -61,50 +61,50 @@ pub enum To {
     Lid(u16),
 }
 
-/// An attribute of a node, with the part of it that is asked for.
+/// An attribute of a node, with the part that is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attribute {
-    /// [`node::NodeInfo`].
+    /// Kind, GUIDs and number of ports of a node: [`node::NodeInfo`].
     NodeInfo,
-    /// Description of the node, by [`node::description`].
+    /// The name that somebody gave the node, by [`node::description`].
     NodeDescription,
-    /// [`subnet::SwitchInfo`].
+    /// Size of a switch's forwarding table: [`subnet::SwitchInfo`].
     SwitchInfo,
-    /// [`port::PortInfo`] of a port.
+    /// State, LID, widths and speeds of a port: [`port::PortInfo`].
     PortInfo(u8),
-    /// [`port::ExtendedSpeed`] of a port, an attribute of NVIDIA: a port that runs at FDR10 calls it QDR in PortInfo.
+    /// [`port::ExtendedSpeed`] of a port, an attribute of NVIDIA: a port that runs at FDR10 reports QDR in PortInfo.
     ExtendedPortInfo(u8),
     /// A block of 32 partition keys of the adapter's port that receives the request, by [`port::partition_keys`].
     PartitionKeys(u16),
     /// A block of 64 entries of a switch's forwarding table, by [`subnet::forwarding`].
     Forwarding(u16),
-    /// [`subnet::ManagerInfo`].
+    /// State and priority of the subnet manager at a port: [`subnet::ManagerInfo`].
     ManagerInfo,
-    /// What a node's counters can do, by [`counters::Support`].
+    /// Which counters the node supports, by [`counters::Support`].
     CounterSupport,
-    /// [`counters::Counters`] of a port.
+    /// Counters of a port of up to 32 bits: [`counters::Counters`].
     Counters(u8),
-    /// Counters of 64 bits, for [`counters::Counters::with_wide`].
+    /// Counters of a port with 64 bits, for [`counters::Counters::with_wide`].
     WideCounters(u8),
     /// [`subnet::Path`] between two ports, from the subnet manager.
     Path {
-        /// Where the path begins.
+        /// The port at which the path begins.
         from: PortId,
-        /// Where the path ends.
+        /// The port at which the path ends.
         to: PortId,
     },
 }
 
-/// A port in the words of a path record.
+/// A port as a path record names it, by its GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortId {
-    /// Upper half of the GID: the subnet.
+    /// Upper half of the GID: the prefix of the subnet.
     pub prefix: u64,
-    /// Lower half of the GID.
+    /// Lower half of the GID: the GUID of the port.
     pub guid: Guid,
 }
 
-/// Class of a MAD: its number, and the version of the class.
+/// Management class of a MAD: the number of the class, and its version.
 type Class = (u8, u8);
 
 const SUBNET_LID: Class = (0x01, 1);
@@ -112,16 +112,16 @@ const SUBNET_ROUTE: Class = (0x81, 1);
 const PERFORMANCE: Class = (0x04, 1);
 const ADMINISTRATION: Class = (0x03, 2);
 
-/// Where the data of a MAD begin.
+/// Byte at which the data of a MAD begin.
 const DATA: usize = 64;
-/// Where the data of a MAD to the subnet administrator begin, and where the mask of given fields is.
+/// Bytes at which the data of a MAD to the subnet administrator begin, and the mask of the fields that a request gives.
 const ADMINISTRATION_DATA: usize = 56;
 const ADMINISTRATION_MASK: usize = 48;
-/// Where a directed route has the ports by which it leaves.
+/// Byte at which a directed route has the ports by which it leaves each node.
 const ROUTE: usize = 128;
 
 impl Attribute {
-    /// The number of the attribute.
+    /// The number of the attribute in the specification.
     fn number(self) -> u16 {
         match self {
             Self::NodeDescription => 0x10,
@@ -156,7 +156,7 @@ impl Attribute {
         }
     }
 
-    /// The part of the attribute.
+    /// The attribute modifier: the number of the port or block that is requested.
     fn modifier(self) -> u32 {
         match self {
             Self::PortInfo(port) | Self::ExtendedPortInfo(port) => port.into(),
@@ -165,7 +165,7 @@ impl Attribute {
         }
     }
 
-    /// The service of the node that has the attribute.
+    /// The management service of the node that answers for the attribute.
     pub fn service(self) -> Service {
         match self {
             Self::CounterSupport | Self::Counters(_) | Self::WideCounters(_) => {
@@ -176,7 +176,7 @@ impl Attribute {
         }
     }
 
-    /// Where the data of this attribute begin.
+    /// Byte of a reply at which the data of this attribute begin.
     fn data(self) -> usize {
         match self.service() {
             Service::Administration => ADMINISTRATION_DATA,
@@ -190,14 +190,14 @@ impl Attribute {
 pub enum Service {
     /// Subnet management, on queue pair 0. It works without a subnet manager.
     Subnet,
-    /// Counters, on queue pair 1.
+    /// Counters of ports, on queue pair 1.
     Performance,
-    /// The subnet administrator: answers for a subnet manager, on queue pair 1.
+    /// The subnet administrator on queue pair 1, which answers for a subnet manager.
     Administration,
 }
 
 impl Service {
-    /// The queue pair that answers.
+    /// The queue pair at which the service answers.
     pub fn queue_pair(self) -> u8 {
         u8::from(self != Self::Subnet)
     }
@@ -206,15 +206,15 @@ impl Service {
 /// A request for an attribute of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Get {
-    /// The node.
+    /// The node that the request is sent to.
     pub to: To,
-    /// The attribute.
+    /// The requested attribute.
     pub attribute: Attribute,
 }
 
 impl Get {
-    /// Asks the port with a LID whether it is there. The request goes to the performance service, which every node has:
-    /// no program runs at the far end, and no right to manage the subnet is needed.
+    /// A request that checks whether the port with a LID answers. It goes to the performance service, which every node
+    /// has: no program runs at the far end, and the right to manage the subnet is not needed.
     pub fn ping(lid: u16) -> Self {
         Self { to: To::Lid(lid), attribute: Attribute::CounterSupport }
     }
@@ -245,10 +245,10 @@ impl Get {
             mad[7] = route.0.len() as u8;
             put(&mut mad, 32, &PERMISSIVE.to_be_bytes());
             put(&mut mad, 34, &PERMISSIVE.to_be_bytes());
-            // Entry 0 is not used.
+            // Entry 0 of a route is not used.
             put(&mut mad, ROUTE + 1, &route.0);
         }
-        // The kernel keeps the upper half of the transaction for itself.
+        // The kernel overwrites the upper half of the transaction, bytes 8 to 11.
         put(&mut mad, 12, &transaction.to_be_bytes());
         put(&mut mad, 16, &self.attribute.number().to_be_bytes());
         put(&mut mad, 20, &self.attribute.modifier().to_be_bytes());
@@ -260,7 +260,7 @@ impl Get {
         mad
     }
 
-    /// Decodes the data of the reply to this request.
+    /// Checks that a MAD is the reply to this request, and decodes its data.
     pub fn reply<'a>(&self, mad: &'a [u8]) -> Result<Data<'a>, Refusal> {
         let mad = mad.get(..LEN).ok_or(Malformed::Short(WHAT))?;
         let of = Fields(mad);
@@ -270,7 +270,7 @@ impl Get {
         {
             return Err(Refusal::Other);
         }
-        // On a directed route the highest bit says that the reply is on its way back.
+        // On a directed route, the highest bit of the status marks a reply that is on its way back.
         let bits = match self.class() {
             SUBNET_ROUTE => 0x7fff,
             _ => 0xffff,
@@ -282,7 +282,7 @@ impl Get {
     }
 }
 
-/// Whether a MAD is a reply that asks for another try later.
+/// Whether a MAD is a reply that tells the sender to try again later.
 pub fn is_busy(mad: &[u8]) -> bool {
     let status = mad.get(4..6).is_some_and(|status| status[1] & BUSY != 0);
     status && mad.get(3) == Some(&GET_REPLY)
@@ -294,20 +294,20 @@ pub fn transaction(mad: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
-/// The data of a reply.
+/// The data of a reply, after its header.
 #[derive(Debug, Clone, Copy)]
 pub struct Data<'a>(Fields<'a>);
 
-/// Why a reply has no data.
+/// Why a reply has no data that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The node refused the request.
     #[error("the node refused the request (status {0:#06x})")]
     Status(u16),
-    /// The datagram does not answer the request.
+    /// The datagram is not a reply to the request.
     #[error("the reply is for another request")]
     Other,
-    /// The datagram is cut short.
+    /// The datagram is too short.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }

@@ -1,4 +1,4 @@
-//! What a node is: NodeInfo and NodeDescription.
+//! The attributes of a node: NodeInfo and NodeDescription.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use linerate_facts::infiniband::Guid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
-    /// Adapter of a host.
+    /// The node is an adapter of a host.
     Host,
-    /// Switch.
+    /// The node is a switch.
     Switch,
-    /// Router between subnets.
+    /// The node is a router between subnets.
     Router,
-    /// A number that the specification does not have.
+    /// A kind with a number that the specification does not define.
     Other(u8),
 }
 
@@ -34,11 +34,11 @@ impl NodeKind {
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.3
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeInfo {
-    /// Kind of the node.
+    /// Whether the node is a host's adapter, a switch or a router.
     pub kind: NodeKind,
-    /// Number of its ports, without port 0 of a switch.
+    /// Number of ports; port 0 of a switch is not counted.
     pub ports: u8,
-    /// GUID of the system that the node is a part of.
+    /// GUID of the system, such as a host or chassis, that the node is a part of.
     pub system: Guid,
     /// GUID of the node.
     pub guid: Guid,
@@ -46,11 +46,11 @@ pub struct NodeInfo {
     pub port_guid: Guid,
     /// Number of partition keys that a port holds.
     pub partitions: u16,
-    /// The maker's number of the device.
+    /// Device id, which the maker gives.
     pub device: u16,
     /// Number of the port that received the request.
     pub local_port: u8,
-    /// The maker's number.
+    /// Id of the maker.
     pub vendor: u32,
 }
 

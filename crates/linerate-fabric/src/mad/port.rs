@@ -1,4 +1,4 @@
-//! What a port is: PortInfo, its extension, and partition keys.
+//! The attributes of a port: PortInfo, its extension by NVIDIA, and partition keys.
 
 use super::Data;
 use linerate_ceiling::infiniband::Speed;
@@ -8,23 +8,23 @@ use linerate_facts::infiniband::{LinkState, PhysicalState};
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.6
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortInfo {
-    /// Upper half of the port's GIDs.
+    /// Upper half of the port's GIDs: the prefix of its subnet.
     pub prefix: u64,
     /// Local identifier; 0 until a subnet manager gives one.
     pub lid: u16,
     /// LID of the subnet manager; 0 if there is none.
     pub manager_lid: u16,
-    /// What the port can do, as bits.
+    /// Capability mask of the port.
     capabilities: u32,
     /// Number of the port that received the request.
     pub local_port: u8,
-    /// Widths of the link.
+    /// Widths of the link: enabled, supported and in use.
     pub width: Widths,
-    /// Speeds of the link.
+    /// Speeds of the link: enabled, supported and in use.
     pub speed: Speeds,
-    /// State of the link; `None` for an unknown number.
+    /// State of the link; `None` if its number is unknown.
     pub state: Option<LinkState>,
-    /// State of the wire; `None` for an unknown number.
+    /// Physical state of the link; `None` if its number is unknown.
     pub physical: Option<PhysicalState>,
     /// Binary logarithm of the number of LIDs of the port.
     pub lid_mask: u8,
@@ -32,18 +32,18 @@ pub struct PortInfo {
     pub mtu: Option<u32>,
 }
 
-/// Bit of the capability mask.
+/// Bit of the capability mask: a subnet manager runs at the port.
 const IS_MANAGER: u32 = 1 << 1;
 
-/// Code of the enabled extended speeds: none.
+/// Code in the enabled extended speeds that means none.
 //= libibmad, mad_dump_linkspeedexten
 const NO_EXTENDED: u8 = 30;
 
 impl PortInfo {
     /// Decodes the attribute.
     ///
-    /// A switch has its capabilities at port 0 only, so that they cannot say whether the extended speeds of another
-    /// port are valid. Devices without extended speeds send zeros in their place.
+    /// A switch has its capabilities at port 0 only, so they do not show whether the extended speeds of another port
+    /// are valid. Devices without extended speeds send zeros in these fields.
     //= libibmad, fields.c; libibnetdisc, ibnd_get_agg_linkspeedext
     pub fn decode(Data(of): Data<'_>) -> Self {
         let widths = WidthSet(of.u8(30));
@@ -59,7 +59,7 @@ impl PortInfo {
             manager_lid: unicast(of.u16(18)),
             capabilities: of.u32(20),
             local_port: of.u8(28),
-            // Some codes of what is enabled stand for all that is supported: all of their bits are set.
+            // Some codes of enabled widths or speeds mean "all that are supported": all of their bits are set.
             width: Widths {
                 enabled: WidthSet(of.u8(29)).and(widths),
                 supported: widths,
@@ -82,7 +82,7 @@ impl PortInfo {
         self.capabilities & IS_MANAGER != 0
     }
 
-    /// Adds the attribute that has the speed FDR10.
+    /// Adds the speed FDR10, which only NVIDIA's attribute has.
     #[must_use]
     pub fn with(mut self, extended: ExtendedSpeed) -> Self {
         self.speed.supported.fdr10 = extended.supported;
@@ -97,22 +97,22 @@ impl PortInfo {
 /// Widths of a port's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widths {
-    /// Widths that may be used.
+    /// Widths that the port is allowed to use.
     pub enabled: WidthSet,
-    /// Widths that the port has.
+    /// Widths that the port supports.
     pub supported: WidthSet,
-    /// Lanes in use; `None` for an unknown code.
+    /// Number of lanes in use; `None` for an unknown code.
     pub active: Option<u32>,
 }
 
-/// Numbers of lanes, as bits: 1, 4, 8, 12, 2.
+/// A set of widths, as bits; the bits mean 1, 4, 8, 12 and 2 lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WidthSet(u8);
 
 impl WidthSet {
     const LANES: [u32; 5] = [1, 4, 8, 12, 2];
 
-    /// Returns the widths that both sets have.
+    /// Returns the widths that are in both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -125,7 +125,7 @@ impl WidthSet {
         has.map(|(_, lanes)| *lanes).max()
     }
 
-    /// Returns the number of lanes of a set that has one width; `None` for any other set.
+    /// Returns the number of lanes if the set has exactly one width; `None` for any other set.
     fn only(self) -> Option<u32> {
         self.0.is_power_of_two().then(|| self.widest()).flatten()
     }
@@ -134,23 +134,23 @@ impl WidthSet {
 /// Speeds of a port's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speeds {
-    /// Speeds that may be used.
+    /// Speeds that the port is allowed to use.
     pub enabled: SpeedSet,
-    /// Speeds that the port has.
+    /// Speeds that the port supports.
     pub supported: SpeedSet,
     /// Speed in use; `None` for an unknown code.
     pub active: Option<Speed>,
 }
 
-/// Speeds of a lane, as bits in three fields of PortInfo and one of its extension.
+/// A set of lane speeds, as bits in three fields of PortInfo and one of its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpeedSet {
-    /// Bits of [`FIELDS`].
+    /// The bits of each field, whose meaning [`FIELDS`] has.
     fields: [u8; 3],
     fdr10: bool,
 }
 
-/// Speeds by the bits of three fields: speed, extended speed, extended speed 2.
+/// The speeds that the bits of three fields mean: speed, extended speed, extended speed 2.
 const FIELDS: [&[Speed]; 3] = [
     &[Speed::Sdr, Speed::Ddr, Speed::Qdr],
     &[Speed::Fdr, Speed::Edr, Speed::Hdr, Speed::Ndr],
@@ -162,7 +162,7 @@ impl SpeedSet {
         Self { fields: [speed, extended, extended2], fdr10: false }
     }
 
-    /// Returns the speeds that both sets have.
+    /// Returns the speeds that are in both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut fields = self.fields;
@@ -184,8 +184,8 @@ impl SpeedSet {
     }
 }
 
-/// Returns the speed in use by its codes in three fields: a later field replaces those before, unless it is zero. `None`
-/// for an unknown code.
+/// Returns the speed in use from the codes of three fields: a later field that is not zero replaces earlier ones.
+/// `None` for an unknown code.
 fn in_use(codes: [u8; 3]) -> Option<Speed> {
     let (speeds, code) = FIELDS.iter().zip(codes).rev().find(|(_, code)| *code != 0)?;
     let bit = code.trailing_zeros() as usize;
@@ -193,17 +193,17 @@ fn in_use(codes: [u8; 3]) -> Option<Speed> {
     is_one.then(|| speeds.get(bit).copied()).flatten()
 }
 
-/// A LID of one port, or zero: some adapters have 0xffff until a manager gives them one.
+/// The LID if it is that of one port, else zero: some adapters have 0xffff until a manager gives them one.
 fn unicast(lid: u16) -> u16 {
     if lid > 0xbfff { 0 } else { lid }
 }
 
-/// The size in bytes of an MTU's code.
+/// The MTU in bytes that a code means; `None` for an unknown code.
 pub(super) fn mtu(code: u8) -> Option<u32> {
     (1..=5).contains(&code).then(|| 128 << code)
 }
 
-/// NVIDIA's extension of PortInfo: whether a port has, may use and uses FDR10.
+/// NVIDIA's extension of PortInfo: whether a port supports, enables and uses FDR10.
 //= infiniband-diags, libibmad: IB_MLNX_EXT_PORT_LINK_SPEED
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedSpeed {
@@ -220,7 +220,7 @@ impl ExtendedSpeed {
     }
 }
 
-/// A partition key. The highest bit says whether the port is a full member.
+/// A partition key. Its highest bit is set if the port is a full member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartitionKey(pub u16);
 
@@ -230,7 +230,8 @@ impl PartitionKey {
         self.0 & 0x7fff
     }
 
-    /// Whether the port may talk to all members; a limited member may talk to full members alone.
+    /// Whether the port is a full member, which may communicate with all members. Limited members may only with full
+    /// ones.
     pub fn is_full(self) -> bool {
         self.0 & 0x8000 != 0
     }

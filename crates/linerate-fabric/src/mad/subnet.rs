@@ -1,4 +1,4 @@
-//! What a subnet manager has set up: switches, forwarding tables, managers, paths.
+//! Attributes that a subnet manager sets: of switches, forwarding tables, managers and paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use linerate_units::Rate;
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.4
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchInfo {
-    /// Entries of the forwarding table that the switch has room for.
+    /// Number of entries that the forwarding table has room for.
     pub room: u16,
     /// Highest LID in the forwarding table.
     pub top: u16,
@@ -25,13 +25,13 @@ impl SwitchInfo {
     }
 }
 
-/// LIDs of a block of a forwarding table.
+/// Number of LIDs in a block of a forwarding table.
 pub const BLOCK: usize = 64;
 
-/// Entry of a forwarding table for a LID that leads nowhere.
+/// Port in a forwarding table that means that the LID leads nowhere.
 pub const NOWHERE: u8 = 0xff;
 
-/// Decodes a block of a forwarding table: the port for each LID.
+/// Decodes a block of a forwarding table: the port by which packets to each LID leave.
 pub fn forwarding(Data(of): Data<'_>) -> [u8; BLOCK] {
     of.bytes(0)
 }
@@ -40,20 +40,20 @@ pub fn forwarding(Data(of): Data<'_>) -> [u8; BLOCK] {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagerState {
-    /// It does not take part.
+    /// The manager does not take part.
     NotActive,
-    /// It finds out what there is.
+    /// The manager searches the network for ports.
     Discovering,
-    /// It waits for the master to fail.
+    /// The manager waits for the master to fail.
     Standby,
-    /// It manages the subnet.
+    /// The manager manages the subnet.
     Master,
-    /// A number that the specification does not have.
+    /// A state with a number that the specification does not define.
     Other(u8),
 }
 
 impl ManagerState {
-    /// The state in words.
+    /// The state of a manager in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotActive => "not active",
@@ -69,11 +69,11 @@ impl ManagerState {
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.13
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManagerInfo {
-    /// GUID of the port that the manager runs at.
+    /// GUID of the port at which the manager runs.
     pub guid: Guid,
-    /// A counter that rises while the manager works.
+    /// Activity counter, which rises while the manager works.
     pub activity: u32,
-    /// The manager of the highest priority is the master.
+    /// Priority: of several managers, that with the highest one becomes the master.
     pub priority: u8,
     /// State of the manager.
     pub state: ManagerState,
@@ -101,24 +101,24 @@ pub struct Path {
     pub to: u16,
     /// LID of the near port.
     pub from: u16,
-    /// Partition of the packets.
+    /// Partition key of the packets.
     pub key: PartitionKey,
-    /// Service level.
+    /// Service level of the packets, 0 to 15.
     pub level: u8,
     /// Largest payload of a packet in bytes; `None` for an unknown code.
     pub mtu: Option<u32>,
-    /// Rate of the bits on the wire; `None` for an unknown code.
+    /// Signalling rate in bits per second; `None` for an unknown code.
     pub rate: Option<Rate>,
 }
 
-/// Bits of the mask of given fields: far GID, near GID, and the number of paths.
+/// The fields that a request for a path gives, as bits: far GID, near GID, and the number of paths.
 const GIVEN: u64 = 1 << 2 | 1 << 3 | 1 << 12;
 
-/// Status of the subnet administrator: it has no such record.
+/// Status with which the subnet administrator refuses: it has no such record.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 15.4.3
 pub const NO_RECORD: u16 = 0x0300;
 
-/// Rates in Mb/s by their codes.
+/// Signalling rates in Mb/s, each with its code.
 //= rdma-core, libibverbs: enum ibv_rate, ibv_rate_to_mbps
 const RATES: [(u8, u64); 23] = [
     (2, 2_500),
@@ -162,7 +162,7 @@ impl Path {
     }
 }
 
-/// Writes a request for one path.
+/// Writes a request for one path between two ports into a MAD.
 pub(super) fn ask_for_path(mad: &mut [u8; LEN], from: PortId, to: PortId) {
     let gid =
         |port: PortId| (u128::from(port.prefix) << 64 | u128::from(port.guid.0)).to_be_bytes();

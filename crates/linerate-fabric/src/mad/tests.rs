@@ -12,7 +12,7 @@ use linerate_units::Rate;
 const FROM: PortId = PortId { prefix: 0xfe80_0000_0000_0000, guid: Guid(0x1111) };
 const TO: PortId = PortId { prefix: 0xfe80_0000_0000_0000, guid: Guid(0x2222) };
 
-/// Every attribute, with its number, its class and its modifier.
+/// Every attribute, with its number, management class and modifier.
 const ALL: [(Attribute, u16, u8, u32); 12] = [
     (Attribute::NodeDescription, 0x10, 0x81, 0),
     (Attribute::NodeInfo, 0x11, 0x81, 0),
@@ -37,7 +37,7 @@ fn directed(attribute: Attribute) -> Get {
     Get { to: To::Route(route(&[1, 19, 36])), attribute }
 }
 
-/// A reply to `get` whose data are `bytes` at their places.
+/// A reply to `get` with `bytes`, each at its offset in the data.
 fn reply(get: &Get, bytes: &[(usize, &[u8])]) -> [u8; LEN] {
     let mut mad = get.encode(1);
     mad[3] = 0x81;
@@ -49,13 +49,13 @@ fn reply(get: &Get, bytes: &[(usize, &[u8])]) -> [u8; LEN] {
     mad
 }
 
-/// Decodes data that are `bytes` at their places.
+/// Decodes data with `bytes`, each at its offset.
 fn decode<T>(attribute: Attribute, bytes: &[(usize, &[u8])], decode: fn(Data<'_>) -> T) -> T {
     let get = directed(attribute);
     decode(get.reply(&reply(&get, bytes)).unwrap())
 }
 
-/// All attributes, each by a route and by a LID.
+/// Requests for all attributes, each by a directed route and by a LID.
 fn requests() -> impl Iterator<Item = Get> {
     let ways = [To::Route(route(&[1, 19, 36])), To::Lid(0x1234)];
     let all = ALL.iter().map(|(attribute, ..)| *attribute);
@@ -259,7 +259,7 @@ fn widths_are_bits() {
     let info = port_info(&[(29, &[0x13, 0x1f])]);
     assert_eq!(info.width.enabled.widest(), Some(4));
     assert_eq!(info.width.supported.widest(), Some(12));
-    // All bits stand for all that is supported.
+    // If all bits are set, all supported widths are enabled.
     let info = port_info(&[(29, &[0xff, 0x03])]);
     assert_eq!(info.width.enabled.widest(), Some(4));
     assert_eq!(port_info(&[]).width.enabled.widest(), None);
@@ -433,7 +433,7 @@ fn what_counters_can_do_is_in_two_masks() {
     assert_eq!(of(&[]), Support::default());
     assert!(of(&[(2, &[0x02, 0x00])]).wide && of(&[(2, &[0x04, 0x00])]).wide);
     assert!(!of(&[(2, &[0x09, 0xff])]).wide && of(&[(2, &[0x10, 0])]).wait);
-    // Bit 1 of the upper 27 bits.
+    // Bit 1 of the second mask, which is in the upper 27 bits.
     assert!(of(&[(2, &[0x02, 0, 0, 0, 0, 0x40])]).wide_errors);
     assert!(!of(&[(2, &[0x02, 0, 0, 0, 0, 0x3f])]).wide_errors);
     assert!(!of(&[(4, &[0, 0, 0, 0x40])]).wide_errors, "without the attribute");
@@ -465,7 +465,7 @@ proptest! {
         let get = requests().nth(at).unwrap();
         let _ = transaction(&bytes);
         decode_all(&get, &bytes);
-        // The same with a header that fits.
+        // The header now fits the request, with the random data after it.
         let mut mad = reply(&get, &[]);
         put(&mut mad, get.attribute.data(), &bytes);
         decode_all(&get, &mad);

@@ -1,4 +1,4 @@
-//! Replies: their data are stored, and lead to further requests.
+//! Handles replies: stores their data, and adds the requests that follow from them.
 
 use super::super::mad::counters::{Counters, Support};
 use super::super::mad::node::{self, NodeInfo};
@@ -6,30 +6,33 @@ use super::super::mad::port::{self, ExtendedSpeed, PortInfo};
 use super::super::mad::subnet::{self, ManagerInfo, Path, SwitchInfo};
 use super::super::mad::{Attribute, Data, Route, To};
 use super::super::network::{Port, PortAt, Silence, Why};
-use super::{About, Asked, Walk};
+use super::{About, Request, Walk};
 use linerate_ceiling::infiniband::Speed;
 use linerate_units::Nanos;
 
-/// Vendors whose devices may have the attribute ExtendedPortInfo: Mellanox (NVIDIA), and Bull, which sells its devices.
+/// Vendor ids whose devices may have the attribute ExtendedPortInfo: Mellanox (NVIDIA), and Bull, which sells Mellanox
+/// devices.
 //= libibnetdisc, is_mlnx_ext_port_info_supported
 const EXTENDED: [u32; 2] = [0x2c9, 0x119f];
 
-/// Most blocks of partition keys that a port is asked for.
+/// Most blocks of partition keys that are requested of a port.
 const KEY_BLOCKS: u16 = 8;
-/// Partition keys of a block.
+/// Number of partition keys in a block.
 const KEYS: u16 = 32;
 
 impl Walk {
-    pub(super) fn answered(&mut self, now: Nanos, asked: &Asked, data: Data<'_>) {
-        let node = match asked.about {
+    pub(super) fn answered(&mut self, now: Nanos, request: &Request, data: Data<'_>) {
+        let node = match request.about {
             About::Node(node) => node,
-            About::Own | About::FarEnd(_) => return self.found(now, asked, NodeInfo::decode(data)),
+            About::Own | About::FarEnd(_) => {
+                return self.found(now, request, NodeInfo::decode(data));
+            }
         };
         let Some(of) = self.network.nodes.get_mut(node) else {
             return;
         };
         let at = |port| PortAt { node, port };
-        match asked.get.attribute {
+        match request.get.attribute {
             Attribute::NodeDescription => of.description = node::description(data),
             Attribute::SwitchInfo => of.switch = Some(SwitchInfo::decode(data)),
             Attribute::Forwarding(block) => {
@@ -37,19 +40,19 @@ impl Walk {
             }
             Attribute::ManagerInfo => {
                 let manager = Some(ManagerInfo::decode(data));
-                of.ports.entry(asked.port).or_default().manager = manager;
+                of.ports.entry(request.port).or_default().manager = manager;
             }
             Attribute::PortInfo(port) => self.described(at(port), PortInfo::decode(data)),
             Attribute::ExtendedPortInfo(port) => {
                 let port = of.ports.entry(port).or_default();
                 port.info = port.info.map(|info| info.with(ExtendedSpeed::decode(data)));
             }
-            Attribute::PartitionKeys(block) => self.keyed(asked, at(asked.port), block, data),
+            Attribute::PartitionKeys(block) => self.keyed(request, at(request.port), block, data),
             Attribute::CounterSupport => {
                 of.support = Some(Support::decode(data));
                 self.ask_for_counters(node);
             }
-            Attribute::Counters(port) => self.counted(now, asked, at(port), data),
+            Attribute::Counters(port) => self.counted(now, request, at(port), data),
             Attribute::WideCounters(port) => {
                 let support = of.support.unwrap_or_default();
                 let port = of.ports.entry(port).or_default();
@@ -65,29 +68,29 @@ impl Walk {
         }
     }
 
-    /// Takes a node that answered at the end of a route.
-    fn found(&mut self, now: Nanos, asked: &Asked, info: NodeInfo) {
-        let To::Route(route) = &asked.get.to else {
+    /// Stores a node that answered at the end of a route.
+    fn found(&mut self, now: Nanos, request: &Request, info: NodeInfo) {
+        let To::Route(route) = &request.get.to else {
             return;
         };
         let is_known = self.network.by_guid(info.guid).is_some();
         if !is_known && self.network.nodes.len() >= self.limits.nodes {
-            return self.unanswered(asked, Why::TooMany);
+            return self.unanswered(request, Why::TooMany);
         }
         let (node, is_new) = self.network.add(info, route);
-        self.count(node, asked, now, false);
-        self.arrived(asked, node, info, route);
+        self.count(node, request, now, false);
+        self.arrived(request, node, info, route);
         if is_new {
             self.ask_about(node, route);
         }
     }
 
-    /// Takes the port of a node at which a request arrived.
-    fn arrived(&mut self, asked: &Asked, node: usize, info: NodeInfo, route: &Route) {
+    /// Stores the port of a node at which a request arrived.
+    fn arrived(&mut self, request: &Request, node: usize, info: NodeInfo, route: &Route) {
         let at = PortAt { node, port: info.local_port };
-        if let About::FarEnd(from) = asked.about {
+        if let About::FarEnd(from) = request.about {
             if !(1..=info.ports).contains(&at.port) {
-                return self.unanswered(asked, Why::NoSuchPort(at.port));
+                return self.unanswered(request, Why::NoSuchPort(at.port));
             }
             self.network.join(from, at);
         }
@@ -101,7 +104,7 @@ impl Walk {
         }
     }
 
-    /// Asks a new node for its description and its ports.
+    /// Adds requests for the description and the ports of a new node.
     fn ask_about(&mut self, node: usize, route: &Route) {
         let of = &self.network.nodes[node];
         let (is_switch, ports) = (of.is_switch(), of.info.ports);
@@ -127,7 +130,7 @@ impl Walk {
         }
     }
 
-    /// Takes what a port is, and asks for the node at the other end of its link.
+    /// Stores the PortInfo of a port, and adds a request for the node at the other end of its link.
     fn described(&mut self, at: PortAt, info: PortInfo) {
         let own = self.network.own();
         let of = &mut self.network.nodes[at.node];
@@ -159,8 +162,8 @@ impl Walk {
         }
     }
 
-    /// Takes the PortInfo of a port whose counters were read by its LID. If a manager has changed the LID since it was
-    /// found, another node may have answered.
+    /// Handles the PortInfo of a port whose counters were read by LID. If a manager has changed the LID since it was
+    /// read, another node may have answered.
     fn checked(&mut self, at: PortAt, info: PortInfo) {
         let of = &mut self.network.nodes[at.node];
         let is_switch = of.is_switch();
@@ -186,8 +189,8 @@ impl Walk {
         });
     }
 
-    /// Takes a block of partition keys, and asks for the next one unless it was empty.
-    fn keyed(&mut self, asked: &Asked, at: PortAt, block: u16, data: Data<'_>) {
+    /// Stores a block of partition keys, and requests the next block unless this one was empty.
+    fn keyed(&mut self, request: &Request, at: PortAt, block: u16, data: Data<'_>) {
         let keys = port::partition_keys(data);
         let of = &mut self.network.nodes[at.node];
         let next = block + 1;
@@ -196,18 +199,18 @@ impl Walk {
         let port = of.ports.entry(at.port).or_default();
         if !is_last && next >= KEY_BLOCKS {
             port.keys = None;
-            return self.unanswered(asked, Why::TooMany);
+            return self.unanswered(request, Why::TooMany);
         }
         port.keys.get_or_insert_default().extend(keys);
         if !is_last {
-            self.ask_at(at, asked.get.to.clone(), Attribute::PartitionKeys(next));
+            self.ask_at(at, request.get.to.clone(), Attribute::PartitionKeys(next));
         }
     }
 
-    /// Takes counters of a port, unless the LID that was asked is no longer the node's.
-    fn counted(&mut self, now: Nanos, asked: &Asked, at: PortAt, data: Data<'_>) {
+    /// Stores the counters of a port, unless the LID of the request is no longer the node's.
+    fn counted(&mut self, now: Nanos, request: &Request, at: PortAt, data: Data<'_>) {
         let of = &mut self.network.nodes[at.node];
-        if of.lid(at.port).map(To::Lid).as_ref() != Some(&asked.get.to) {
+        if of.lid(at.port).map(To::Lid).as_ref() != Some(&request.get.to) {
             return;
         }
         let is_wide = of.support.is_some_and(|support| support.wide);
@@ -217,11 +220,12 @@ impl Walk {
             return port.counters.push((now, read));
         }
         port.narrow = Some(read);
-        let to = asked.get.to.clone();
+        let to = request.get.to.clone();
         self.ask_at(at, to, Attribute::WideCounters(at.port));
     }
 
-    /// Asks a node for the counters of all ports that have a link, or first for what its counters can do.
+    /// Adds requests for the counters of all ports of a node that have a link. Before that, requests which counters it
+    /// supports.
     pub(super) fn ask_for_counters(&mut self, node: usize) {
         let of = &self.network.nodes[node];
         let is_switch = of.is_switch();
@@ -243,7 +247,7 @@ impl Walk {
             let attribute = Attribute::Counters(*port);
             self.ask_at(PortAt { node, port: *port }, To::Lid(*lid), attribute);
         }
-        // See whether these were the LIDs of the node.
+        // Request PortInfo again, to see whether the LIDs are still those of the node.
         let own: Vec<u8> =
             if is_switch { vec![0] } else { ports.iter().map(|(port, _)| *port).collect() };
         for port in own {

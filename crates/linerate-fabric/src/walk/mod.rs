@@ -1,8 +1,8 @@
-//! The order of requests that finds a network: which node is asked for which attribute, and when a request is sent
+//! The order of requests that finds a network: which attribute is requested of which node, and when a request is sent
 //! again.
 //!
-//! A walk does no I/O and has no clock. Its owner sends the requests that it returns, hands it the replies, and says
-//! what time it is. The part of the network that was found is there at any time.
+//! A walk does no I/O and has no clock. Its owner sends the requests that the walk returns, passes the replies to it,
+//! and passes the time with each call. The part of the network that was found so far is available at any time.
 
 mod answer;
 mod queues;
@@ -16,45 +16,45 @@ use super::mad::{Attribute, Get, Refusal, Route, To, is_busy, transaction};
 use super::network::{Network, Node, PortAt, Silence, Why};
 use linerate_units::Nanos;
 pub use queues::PATIENCE;
-use queues::{About, Asked, Queues, TRIES};
+use queues::{About, Queues, Request, TRIES};
 
 /// Most requests without a reply at one time.
 pub const OUTSTANDING: usize = 64;
 
-/// Most requests in a second, unless [`Walk::pace`] sets another number.
-const PACE: u32 = 100_000;
+/// Most requests per second, unless [`Walk::pace`] sets another number.
+const DEFAULT_PACE: u32 = 100_000;
 
-/// Requests that may be sent without a pause after the walk was idle.
-const BURST: u64 = OUTSTANDING as u64;
+/// Most requests that may be sent without a pause after the walk was idle.
+const MOST_IN_BURST: u64 = OUTSTANDING as u64;
 
-/// Most that a walk takes of a network, whatever the network claims.
+/// Limits on the size of a network that a walk accepts, whatever nodes report.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Nodes. A subnet has 48 Ki LIDs.
+    /// Most nodes. A subnet has 48 Ki LIDs.
     nodes: usize,
-    /// Ports of all nodes together. A fat tree with as many hosts as there are LIDs has fewer.
+    /// Most ports of all nodes together. A fat tree with as many hosts as there are LIDs has fewer.
     ports: usize,
 }
 
 const LIMITS: Limits = Limits { nodes: 49_152, ports: 327_680 };
 
-/// A part of a walk behind the search for all nodes.
+/// A part of a walk that follows the search for all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The states of the subnet managers.
+    /// The states of the subnet managers are read.
     Managers,
-    /// The counters of all ports that have a link.
+    /// The counters of all ports that have a link are read.
     Counters,
-    /// A time without requests, in which counters may rise.
+    /// No requests are sent, while counters may rise.
     Pause,
 }
 
-/// The parts of a walk, in order. Each begins when all requests of the part before are decided. Managers are asked
-/// twice: two masters for a moment are a handover.
+/// The parts of a walk, in order. Each part begins when all requests of the part before have a reply or are given up.
+/// The states of managers are read twice: two masters for a moment are only a handover.
 pub const PARTS: [Part; 5] =
     [Part::Managers, Part::Counters, Part::Pause, Part::Managers, Part::Counters];
 
-/// A walk through a network.
+/// A walk through a network: what it found, and what it still has to request.
 #[derive(Debug)]
 pub struct Walk {
     network: Network,
@@ -62,11 +62,11 @@ pub struct Walk {
     queues: Queues,
     /// Shortest time between two requests.
     gap: Nanos,
-    /// Time from which on the pace allows the next request.
+    /// Time at which the pace allows the next request.
     free: Nanos,
-    /// Whether only the pace holds back the next request.
+    /// Whether only the pace keeps the next request from being sent.
     is_held: bool,
-    /// Number of requests sent, with those sent again.
+    /// Number of requests sent; each try counts.
     sent: u64,
 }
 
@@ -87,12 +87,12 @@ impl Walk {
             is_held: false,
             sent: 0,
         };
-        walk.pace(PACE);
+        walk.pace(DEFAULT_PACE);
         walk.ask(About::Own, To::Route(Route::default()), Attribute::NodeInfo);
         walk
     }
 
-    /// Sends at most this many requests in a second. A short burst is allowed.
+    /// Limits the requests per second. A short burst may be faster.
     pub fn pace(&mut self, per_second: u32) {
         self.gap = Nanos(1_000_000_000 / u64::from(per_second.max(1)));
     }
@@ -109,18 +109,18 @@ impl Walk {
         self.network
     }
 
-    /// Returns the number of requests that were sent.
+    /// Returns the number of requests sent; each try counts.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Returns whether no request is left to send or to wait for.
+    /// Returns whether no request is left to send, and none without a reply.
     pub fn is_done(&self) -> bool {
         self.queues.ready() == 0 && self.queues.waiting() == 0
     }
 
-    /// Returns the next request and its transaction. `None` if none may be sent now. The port takes up to `window`
-    /// requests without a reply.
+    /// Returns the next request and its transaction. `None` if no request may be sent now. `window` is the most
+    /// requests without a reply that the port allows.
     pub fn request(&mut self, now: Nanos, window: usize) -> Option<(u32, Get)> {
         self.is_held = false;
         if self.queues.waiting() >= OUTSTANDING.min(window) {
@@ -131,58 +131,58 @@ impl Walk {
             return None;
         }
         let request = self.queues.send(now)?;
-        let earliest = now.0.saturating_sub(BURST * self.gap.0);
+        let earliest = now.0.saturating_sub(MOST_IN_BURST * self.gap.0);
         self.free = Nanos(self.free.0.max(earliest) + self.gap.0);
         self.sent += 1;
         Some(request)
     }
 
-    /// Returns the time at which a request is sent again, given up, or may be sent.
+    /// Returns the next time at which a request is sent again, is given up, or may be sent by the pace.
     pub fn deadline(&self) -> Option<Nanos> {
         let free = self.is_held.then_some(self.free);
         self.queues.deadline().into_iter().chain(free).min()
     }
 
-    /// Takes a datagram that arrived. Returns whether it answers a request.
+    /// Handles a datagram that arrived. Returns whether it is the reply to a request.
     pub fn receive(&mut self, now: Nanos, mad: &[u8]) -> bool {
-        // The node asks for another try: the request is sent again when its time is up.
+        // The node is busy: the request is sent again when its time is up.
         if is_busy(mad) {
             return false;
         }
-        let Some(asked) = transaction(mad).and_then(|of| self.queues.take(of)) else {
+        let Some(request) = transaction(mad).and_then(|of| self.queues.take(of)) else {
             return false;
         };
-        if let About::Node(node) = asked.about {
-            self.count(node, &asked, now, false);
+        if let About::Node(node) = request.about {
+            self.count(node, &request, now, false);
         }
-        match asked.get.reply(mad) {
-            Ok(data) => self.answered(now, &asked, data),
-            Err(Refusal::Status(status)) => self.unanswered(&asked, Why::Refused(status)),
+        match request.get.reply(mad) {
+            Ok(data) => self.answered(now, &request, data),
+            Err(Refusal::Status(status)) => self.unanswered(&request, Why::Refused(status)),
             Err(Refusal::Other | Refusal::Malformed(_)) => {
-                self.unanswered(&asked, Why::Unreadable);
+                self.unanswered(&request, Why::Unreadable);
             }
         }
         true
     }
 
-    /// Takes the news that a request was not delivered: it is sent again, or given up.
+    /// Handles the news that a request was not delivered: it is sent again or given up.
     pub fn lost(&mut self, transaction: u32) {
-        if let Some(asked) = self.queues.take_try(transaction) {
-            self.again(asked);
+        if let Some(request) = self.queues.take_try(transaction) {
+            self.retry(request);
         }
     }
 
-    /// Takes the news that this host cannot send a request: it is given up.
+    /// Handles the news that this host cannot send a request: it is given up.
     pub fn cannot_send(&mut self, transaction: u32) {
-        if let Some(asked) = self.queues.take_try(transaction) {
-            self.unanswered(&asked, Why::NotPossible);
+        if let Some(request) = self.queues.take_try(transaction) {
+            self.unanswered(&request, Why::NotPossible);
         }
     }
 
-    /// Sends requests again whose replies are late, or gives them up.
+    /// Sends requests again whose replies are late, or gives them up after the last try.
     pub fn expire(&mut self, now: Nanos) {
-        while let Some(asked) = self.queues.late(now) {
-            self.again(asked);
+        while let Some(request) = self.queues.late(now) {
+            self.retry(request);
         }
     }
 
@@ -195,8 +195,8 @@ impl Walk {
         }
     }
 
-    /// Begins to ask for the states of the subnet managers: at ports that say that one runs there, and at ports whose LID
-    /// another port has for its manager. What was known of them is forgotten.
+    /// Adds requests for the states of the subnet managers: to ports that report a manager, and to ports whose LID
+    /// other ports have as that of their manager. States that were read before are removed.
     fn ask_managers(&mut self) {
         let network = &self.network;
         let here = || network.ports().filter(|(at, _)| network.is_here(*at));
@@ -204,14 +204,14 @@ impl Walk {
         let lids: BTreeSet<u16> = lids.filter(|lid| *lid != 0).collect();
         let named = lids.into_iter().filter_map(|lid| network.by_lid(lid));
         let named: BTreeSet<PortAt> = named.collect();
-        let asked = here().filter_map(|(at, port)| {
+        let request = here().filter_map(|(at, port)| {
             let is_switch = network.nodes[at.node].is_switch();
             let says = port.info.is_some_and(|info| info.is_manager());
             let runs = (at.port == 0 || !is_switch) && (says || named.contains(&at));
             let route = port.route.as_ref().unwrap_or(&network.nodes[at.node].route);
             runs.then(|| (at, route.clone()))
         });
-        for (at, route) in asked.collect::<Vec<_>>() {
+        for (at, route) in request.collect::<Vec<_>>() {
             if let Some(port) = self.network.nodes[at.node].ports.get_mut(&at.port) {
                 port.manager = None;
             }
@@ -219,7 +219,7 @@ impl Walk {
         }
     }
 
-    /// Begins to read the part of all forwarding tables that routes to a LID need: [`Network::route`].
+    /// Adds requests for the block of all forwarding tables that has this LID; see [`Network::route`].
     pub fn ask_for_route(&mut self, lid: u16) {
         let block = lid / BLOCK as u16;
         for node in 0..self.network.nodes.len() {
@@ -231,36 +231,37 @@ impl Walk {
         }
     }
 
-    /// Begins to ask the subnet manager for the path between two ports: [`Network::path`]. Does nothing where no manager
-    /// serves this host's port, or a GUID is unknown.
+    /// Adds a request to the subnet manager for the path between two ports; see [`Network::path`]. Does nothing if no
+    /// manager serves this host's port, or a GUID is unknown.
     pub fn ask_for_path(&mut self, from: PortAt, to: PortAt) {
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
         let own = own.filter(|port| port.is_active()).and_then(|port| port.info);
         let manager = own.map(|info| info.manager_lid).filter(|lid| *lid != 0);
-        let asked = manager.and_then(|lid| {
+        let request = manager.and_then(|lid| {
             let (from, to) = (network.id(from)?, network.id(to)?);
             Some((network.by_lid(lid)?, lid, Attribute::Path { from, to }))
         });
-        if let Some((at, lid, attribute)) = asked {
+        if let Some((at, lid, attribute)) = request {
             self.ask_at(at, To::Lid(lid), attribute);
         }
     }
 
-    /// Begins to read the counters of all ports that have a link. Does nothing if packets do not reach other nodes.
+    /// Adds requests for the counters of all ports that have a link. Does nothing if this host's port is not active:
+    /// its packets would not reach other nodes.
     fn read_counters(&mut self) {
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
         let Some(own) = own.filter(|own| own.is_active()) else {
             return;
         };
-        // Requests carry the first key of the port. A limited member reaches full members alone.
+        // Requests carry the first partition key of the port. A limited member reaches only full members.
         let key = own.keys.as_ref().and_then(|keys| keys.first().copied());
         let reaches = |node: &Node| match key {
             Some(key) if !key.is_full() => node.has_full_member(key),
             _ => true,
         };
-        let (asked, beyond): (Vec<usize>, Vec<usize>) =
+        let (request, beyond): (Vec<usize>, Vec<usize>) =
             (0..network.nodes.len()).partition(|node| reaches(&network.nodes[*node]));
         if let Some(first) = beyond.first().copied() {
             let gap = Silence {
@@ -269,48 +270,48 @@ impl Walk {
                 what: Attribute::Counters(0).name(),
                 why: Why::LimitedMember(beyond.len()),
             };
-            // Counters are read several times.
+            // Counters are read twice, and the gap is recorded once.
             if !self.network.gaps.contains(&gap) {
                 self.network.gaps.push(gap);
             }
         }
-        for node in asked {
+        for node in request {
             self.ask_for_counters(node);
         }
     }
 
-    /// Whether counters of a port were read.
+    /// Whether counters of any port were read.
     pub fn has_counters(&self) -> bool {
         let mut ports = self.network.ports();
         ports.any(|(_, port)| !port.counters.is_empty())
     }
 
-    fn again(&mut self, asked: Asked) {
-        if asked.tries < TRIES {
-            return self.queues.put(asked);
+    fn retry(&mut self, request: Request) {
+        if request.tries < TRIES {
+            return self.queues.put(request);
         }
-        self.unanswered(&asked, Why::NoReply(TRIES));
-        let About::Node(node) = asked.about else {
+        self.unanswered(&request, Why::NoReply(TRIES));
+        let About::Node(node) = request.about else {
             return;
         };
-        self.count(node, &asked, Nanos(0), true);
-        // A node that did not answer anything since then would hold up the walk with each further request.
-        if self.network.nodes[node].replied <= asked.first {
-            for dropped in self.queues.drop_ready(asked.about) {
+        self.count(node, &request, Nanos(0), true);
+        // If the node has answered nothing since the first try, further requests to it would only delay the walk.
+        if self.network.nodes[node].replied <= request.first {
+            for dropped in self.queues.drop_ready(request.about) {
                 self.unanswered(&dropped, Why::NotSent);
             }
         }
     }
 
-    /// Counts the tries of a decided request to a node.
-    fn count(&mut self, node: usize, asked: &Asked, now: Nanos, is_lost: bool) {
+    /// Adds the tries of a request that is answered or given up to the counts of its node.
+    fn count(&mut self, node: usize, request: &Request, now: Nanos, is_lost: bool) {
         let of = &mut self.network.nodes[node];
         of.replied = of.replied.max(now);
-        // One that another program answers says nothing about the node.
-        let attribute = asked.get.attribute;
+        // If another program answers the attribute, a lost request shows nothing about the node.
+        let attribute = request.get.attribute;
         if !matches!(attribute, Attribute::ManagerInfo | Attribute::Path { .. }) {
-            of.sent = of.sent.saturating_add(asked.tries);
-            let lost = asked.tries - u32::from(!is_lost);
+            of.sent = of.sent.saturating_add(request.tries);
+            let lost = request.tries - u32::from(!is_lost);
             of.lost = of.lost.saturating_add(lost);
         }
     }
@@ -319,34 +320,35 @@ impl Walk {
         self.queues.add(about, 0, Get { to, attribute });
     }
 
-    /// Asks for an attribute of a port.
+    /// Adds a request for an attribute of a port.
     fn ask_at(&mut self, at: PortAt, to: To, attribute: Attribute) {
         let get = Get { to, attribute };
         self.queues.add(About::Node(at.node), at.port, get);
     }
 
-    fn unanswered(&mut self, asked: &Asked, why: Why) {
-        let is_normal = match asked.get.attribute {
-            // Not all devices of the vendor have it, and without it the speed is as PortInfo says.
+    fn unanswered(&mut self, request: &Request, why: Why) {
+        let is_normal = match request.get.attribute {
+            // Not all devices of the vendor have the attribute; without it, the speed in PortInfo is right.
             Attribute::ExtendedPortInfo(_) => true,
-            // No manager runs there.
+            // The node refuses the request if no manager runs there.
             Attribute::ManagerInfo => matches!(why, Why::Refused(_)),
             _ => false,
         };
         if is_normal {
             return;
         }
-        // Some of the keys are not the keys.
-        if let (About::Node(node), Attribute::PartitionKeys(_)) = (asked.about, asked.get.attribute)
-            && let Some(port) = self.network.nodes[node].ports.get_mut(&asked.port)
+        // If one block of keys is missing, the keys are unknown.
+        if let (About::Node(node), Attribute::PartitionKeys(_)) =
+            (request.about, request.get.attribute)
+            && let Some(port) = self.network.nodes[node].ports.get_mut(&request.port)
         {
             port.keys = None;
         }
-        let (node, from) = match asked.about {
+        let (node, from) = match request.about {
             About::Own => (None, None),
             About::Node(node) => (Some(node), None),
             About::FarEnd(from) => (None, Some(from)),
         };
-        self.network.gaps.push(Silence { node, from, what: asked.get.attribute.name(), why });
+        self.network.gaps.push(Silence { node, from, what: request.get.attribute.name(), why });
     }
 }

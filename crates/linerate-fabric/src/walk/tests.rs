@@ -19,7 +19,7 @@ fn size(network: &Network) -> (usize, usize) {
     (network.nodes.len(), network.links().count())
 }
 
-/// Whether two nodes seem to have the same GUID.
+/// Whether the network has a finding of two nodes with the same GUID.
 fn is_doubled(network: &Network) -> bool {
     let found = super::super::finding::find(network);
     found.iter().any(|finding| finding.id == "duplicate-guid")
@@ -39,7 +39,7 @@ fn all_of_a_fat_tree_is_found_within_limits() {
     let network = walk.network();
     assert_eq!(size(network), (16 + 4 + 2, 16 + 8));
     assert_eq!(network.gaps, []);
-    // The limits were reached and kept.
+    // The number of requests without a reply reached its limit, and did not exceed it.
     assert_eq!(drive.most[0], OUTSTANDING);
     assert!(drive.kept_limits(), "{:?}", drive.most);
     let manager = network.managers().next().unwrap();
@@ -129,7 +129,7 @@ fn a_node_that_stops_to_answer_is_given_up() {
     assert_eq!(network.nodes.len(), 30);
     assert_eq!(gaps(&network), [Why::NoReply(TRIES)]);
     assert_eq!(network.gaps[0].from.unwrap().port, 7);
-    // It answers once, and no more: not each of its ports costs the time of a lost request.
+    // The switch answers once, and then no more: the walk does not wait for a lost request of each of its ports.
     let mut drive = fake.drive("H2", 1);
     let switch = fake.node("SW");
     let mut walk = Walk::default();
@@ -141,8 +141,8 @@ fn a_node_that_stops_to_answer_is_given_up() {
     drive.run(&mut walk);
     let of_switch = walk.network().gaps.iter().filter(|gap| gap.node == Some(1));
     let whys: Vec<Why> = of_switch.map(|gap| gap.why).collect();
-    let asked = whys.iter().filter(|why| **why == Why::NoReply(TRIES));
-    assert_eq!(asked.count(), queues::OUTSTANDING_OF_NODE);
+    let requested = whys.iter().filter(|why| **why == Why::NoReply(TRIES));
+    assert_eq!(requested.count(), queues::OUTSTANDING_OF_NODE);
     assert!(whys.contains(&Why::NotSent));
 }
 
@@ -190,7 +190,7 @@ fn a_request_that_was_not_delivered_is_sent_again_once() {
     walk.lost(first);
     let (second, _) = walk.request(Nanos(1_000_000), 8).unwrap();
     assert_ne!(first, second);
-    // The news of the first try comes again.
+    // The loss of the first try is reported a second time.
     walk.lost(first);
     assert!(walk.request(Nanos(2_000_000), 8).is_none());
     for _ in 2..TRIES {
@@ -210,12 +210,12 @@ fn requests_are_paced() {
     fake.manage("host-1-1", 1);
     let mut drive = fake.drive("host-1-2", 1);
     drive.run(&mut walk);
-    let held = walk.sent().saturating_sub(BURST + 1);
+    let held = walk.sent().saturating_sub(MOST_IN_BURST + 1);
     assert!(held > 50, "{}", walk.sent());
     assert!(drive.now >= Nanos::from_millis(held), "{} in {:?}", held, drive.now);
 }
 
-/// A network that has a new switch at the end of each link.
+/// The reply of an endless network: each link leads to a new switch.
 fn endless(mad: &[u8; LEN]) -> [u8; LEN] {
     let mut reply = *mad;
     reply[3] = 0x81;
@@ -251,7 +251,7 @@ fn endless_new_nodes_end() {
     assert!(network.ports().count() <= limits.ports + limits.nodes);
     assert!(gaps(network).iter().all(|why| *why == Why::TooMany));
     assert!(network.gaps.len() <= limits.ports + limits.nodes);
-    // A walk has room for each subnet, and no more than for that.
+    // A walk has room for every possible subnet, and not for much more.
     let most = LIMITS.nodes;
     assert!((0xbfff..65_000).contains(&most));
 }
@@ -281,7 +281,7 @@ fn lids_that_change_do_not_mix_counters_of_two_nodes() {
     drive.run(&mut walk);
     walk.read_counters();
     drive.run(&mut walk);
-    // Both hosts change their LIDs with each other.
+    // The two hosts exchange their LIDs.
     let [low, high] = [a, b].map(|at| fake.port(at).lid);
     drive.fake.port(a).lid = high;
     drive.fake.port(b).lid = low;
@@ -296,7 +296,7 @@ fn lids_that_change_do_not_mix_counters_of_two_nodes() {
         assert_eq!((port.counters.len(), port.info.unwrap().lid), (0, lid));
     }
     assert_eq!(gaps(network), [Why::LidChanged; 2]);
-    // The next reading is of the right node.
+    // The next reading has the counters of the right node.
     walk.read_counters();
     drive.run(&mut walk);
     let node = walk.network().by_name("H4")[0];
@@ -344,7 +344,7 @@ fn a_part_of_the_partition_keys_is_not_kept() {
     };
     assert_eq!(own(40, None), (Some(40), 0));
     assert_eq!(own(40, Some(1)), (None, 1));
-    // More blocks than a walk asks for.
+    // The port reports more blocks of keys than a walk requests.
     assert_eq!(own(224, None), (Some(224), 0));
     assert_eq!(own(300, None), (None, 1));
 }
@@ -399,7 +399,7 @@ fn a_limited_member_asks_full_members_alone() {
     };
     assert_eq!(["H2", "H3", "SW"].map(read), [true, false, false]);
     assert!(gaps(&network).contains(&Why::LimitedMember(3)), "{:?}", network.gaps);
-    // A full member reaches all of them.
+    // A full member reaches all nodes.
     fake.port((0, 1)).keys = vec![0xffff];
     assert_eq!(gaps(&walk(&fake, "H1")), []);
 }
@@ -447,7 +447,7 @@ proptest! {
         drive.all(&mut walk);
         prop_assert!(walk.is_done() && drive.kept_limits());
         prop_assert!(walk.network().nodes.len() <= 8);
-        // Each request has one time limit, and few are given up at one node.
+        // Each request waits a limited time, and few are given up at one node.
         prop_assert!(drive.now < Nanos::from_secs(600));
     }
 

@@ -1,4 +1,4 @@
-//! What to do about a cause.
+//! Advice: what a user can do about a cause or a finding.
 
 mod tools;
 
@@ -8,66 +8,66 @@ use serde::Serialize;
 use linerate_plan::path::Side;
 use linerate_units::shell::word;
 
-/// What to do about a cause: a sentence, the steps that do it, and those that undo it.
+/// What to do about a cause: a sentence, the steps that do it, and the steps that undo it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "Document")]
 #[schemars(with = "Document")]
 pub struct Advice {
     /// What to do: an imperative sentence without a command and without a full stop.
     pub what: String,
-    /// The steps, in order. Empty if the sentence says all.
+    /// The steps, in order. Empty if the sentence in `what` is enough.
     pub steps: Vec<Step>,
-    /// The steps that restore the old state, in order. Empty if nothing is changed.
+    /// The steps that restore the old state, in order. Empty if the advice changes nothing.
     pub undo: Vec<Step>,
     /// Expected goodput over present goodput. `None` if unknown.
     pub gain: Option<f64>,
-    /// How this advice relates to the one above it.
+    /// How this advice relates to the advice listed above it.
     pub joined: Joined,
 }
 
-/// A command, or what a person does.
+/// One step of an advice: a command, or something that a person does by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AdviceStep")]
 pub struct Step {
-    /// The host on which the step is done. Null if any host will do.
+    /// The host on which the step is done. Null if the step can be done on any host.
     pub host: Option<Side>,
     /// The effect of the command, without a full stop. Empty if the advice explains it.
     pub about: String,
-    /// One line for a shell. Empty if a person does it.
+    /// The command, as one line for a shell. Empty if a person does the step by hand.
     pub command: String,
-    /// Its lasting effect.
+    /// What the step changes on its host, beyond its end.
     #[serde(skip)]
     pub effect: Effect,
 }
 
-/// The lasting effect of a step on its host.
+/// What a step changes on its host, beyond its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: it looks, measures, or writes a file of its own.
+    /// The step changes nothing: it shows or measures something, or writes a file of its own.
     #[default]
     Look,
-    /// A setting of the running system, which the next boot resets.
+    /// The step changes a setting of the running system, which the next boot resets.
     Set,
-    /// Something that is no setting of the running system: a link that went down for a moment, a file that a person
-    /// edited, a counter that starts again.
+    /// The step changes something that is no such setting: a link goes down for a moment, a person edits a file, a
+    /// counter starts again.
     Act,
 }
 
-/// How an advice relates to the one above it.
+/// How an advice relates to the advice listed above it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Each of these advices alone is enough.
+    /// This advice and the one above are alternatives: either is enough.
     #[default]
     Or,
-    /// Both advices are needed.
+    /// This advice and the one above are both needed.
     And,
-    /// It helps until the other one is done.
+    /// This advice helps until the one above is done.
     Until,
 }
 
 impl Advice {
-    /// A sentence, without steps.
+    /// An advice that is a sentence without steps.
     pub fn new(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -78,53 +78,53 @@ impl Advice {
         }
     }
 
-    /// A command on a host; `None` stands for the only machine.
+    /// Adds a command that changes nothing, on a host; `None` if there is only one machine.
     #[must_use]
     pub fn on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.step(Step::on(host, command))
     }
 
-    /// A command that changes a setting of a host; `None` is the only machine that there is.
+    /// Adds a command that changes a setting of a host; `None` if there is only one machine.
     #[must_use]
     pub fn set(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.step(Step::set(host, command))
     }
 
-    /// Adds a step.
+    /// Adds a step at the end.
     #[must_use]
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// The command that restores the old state of a host.
+    /// Adds a command that restores the old state of a host.
     #[must_use]
     pub fn undo_on(self, host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         self.undo(Step::set(host, command))
     }
 
-    /// Adds a step that restores the old state.
+    /// Adds a step that restores the old state of a host.
     #[must_use]
     pub fn undo(mut self, step: Step) -> Self {
         self.undo.push(step);
         self
     }
 
-    /// The gain to be expected, if it is known.
+    /// Sets the expected gain, goodput after over goodput before; `None` if it is unknown.
     #[must_use]
     pub fn gain(mut self, gain: Option<f64>) -> Self {
         self.gain = gain;
         self
     }
 
-    /// Sets how this advice relates to the one above it.
+    /// Sets how this advice relates to the advice listed above it.
     #[must_use]
     pub fn joined(mut self, joined: Joined) -> Self {
         self.joined = joined;
         self
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the advice has neither a sentence nor steps.
     pub fn is_empty(&self) -> bool {
         self.what.is_empty() && self.steps.is_empty()
     }
@@ -142,13 +142,13 @@ impl Advice {
         text(&self.undo)
     }
 
-    /// Whether the advice changes settings of the running system, which the undo restores and the next boot
+    /// Whether the advice changes settings of the running system, which the undo steps restore and the next boot
     /// resets.
     pub fn is_lost_at_boot(&self) -> bool {
         self.steps.iter().any(|step| step.effect == Effect::Set)
     }
 
-    /// Whether it has commands and they only look: then there is nothing to undo.
+    /// Whether the advice has commands and none of them changes anything: then there is nothing to undo.
     pub fn only_looks(&self) -> bool {
         let mut steps = self.steps.iter();
         !self.steps.is_empty() && steps.all(|step| step.effect == Effect::Look)
@@ -156,7 +156,7 @@ impl Advice {
 }
 
 impl Step {
-    /// A command on a host; `None` stands for the only machine.
+    /// A command that changes nothing, on a host; `None` if there is only one machine.
     pub fn on(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -166,12 +166,12 @@ impl Step {
         }
     }
 
-    /// A command that changes a setting of a host; `None` is the only machine that there is.
+    /// A command that changes a setting of a host; `None` if there is only one machine.
     pub fn set(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self { effect: Effect::Set, ..Self::on(host, command) }
     }
 
-    /// A command that changes a host but no setting; `None` stands for the only machine.
+    /// A command that changes a host but no setting; `None` if there is only one machine.
     pub fn act(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
         Self { effect: Effect::Act, ..Self::on(host, command) }
     }
@@ -181,14 +181,14 @@ impl Step {
         Self::act(None, "").about(about)
     }
 
-    /// Adds an explanation of the command.
+    /// Adds an explanation of the step.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = about.into();
         self
     }
 
-    /// The whole step in one line of text: `on near: sudo ...`.
+    /// The step with its host in one line of text: `on near: sudo ...`.
     fn text(&self) -> String {
         let host = self.host.filter(|_| !self.command.is_empty());
         let host = host.map(|side| format!("on {}", side.name()));
@@ -207,25 +207,25 @@ fn text(steps: &[Step]) -> String {
     each.join("; ")
 }
 
-/// An advice as JSON has it.
+/// An advice as it is written to JSON.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Advice")]
 struct Document {
     /// The steps in one line of text, or a sentence if there are none.
     r#do: String,
-    /// How to undo it, in one line of text. Empty if it changes nothing.
+    /// How to undo the advice, in one line of text. Empty if the advice changes nothing.
     undo: String,
     /// Expected goodput over present goodput. Null if unknown.
     gain: Option<f64>,
     /// What to do, as a sentence without commands.
     what: String,
-    /// The steps, in order.
+    /// The steps that do it, in order.
     steps: Vec<Step>,
     /// The steps that restore the old state, in order.
     undo_steps: Vec<Step>,
-    /// Whether the settings that it changes are lost at the next boot of their host.
+    /// Whether the settings that the advice changes are lost at the next boot of their host.
     lost_at_boot: bool,
-    /// How this advice relates to the one above it: `or`, `and`, `until`.
+    /// How this advice relates to the advice listed above it: `or`, `and`, `until`.
     joined: Joined,
 }
 
@@ -244,17 +244,17 @@ impl From<Advice> for Document {
     }
 }
 
-/// A setting whose old value must be saved in a file: the command that writes the file, and the command that
-/// restores from it. Both run in the same directory.
+/// Commands for a setting whose old value must be kept in a file: one writes the file, the other restores the value
+/// from it. Both run in the same directory.
 pub struct Kept {
-    /// Writes the file.
+    /// The command that writes the old value to the file.
     pub save: String,
-    /// Restores from the file.
+    /// The command that restores the old value from the file.
     pub restore: String,
 }
 
 impl Kept {
-    /// A variable of the kernel.
+    /// Keeps the value of a sysctl.
     pub fn sysctl(name: &str) -> Self {
         let file = format!("{}-before.txt", name.rsplit('.').next().unwrap_or(name));
         Self {
@@ -263,12 +263,12 @@ impl Kept {
         }
     }
 
-    /// Files of one line each, which a pattern of the shell names.
+    /// Keeps files of one line each, which the shell pattern `pattern` matches.
     pub fn files(pattern: &str, file: &str) -> Self {
         Self::lines(&format!("grep -H . {pattern}"), file)
     }
 
-    /// Files of one line each, which a command shows with their names: `PATH:LINE`.
+    /// Keeps files of one line each. The command `show` prints them as `PATH:LINE`.
     pub fn lines(show: &str, file: &str) -> Self {
         Self {
             save: format!("{show} | tee {file}"),
@@ -280,7 +280,7 @@ impl Kept {
 }
 
 impl Advice {
-    /// Commands on a host, with the old state kept in a file.
+    /// Adds a command that changes a setting on a host, with commands that save the old value and restore it.
     #[must_use]
     pub fn keeping(
         self,
@@ -294,7 +294,8 @@ impl Advice {
             .undo(Step::set(host, kept.restore).about("in the same directory"))
     }
 
-    /// Replaces the queue of a port. What it was set to is unknown in full.
+    /// Adds commands that replace the queue of a port. The undo may be incomplete: not all options of the old queue are
+    /// known.
     #[must_use]
     pub fn replacing_queue(self, side: Side, port: &str, kind: &str) -> Self {
         let port = word(port);
@@ -306,13 +307,13 @@ impl Advice {
     }
 }
 
-/// Writes down which queues a port has.
+/// A step that saves the queueing disciplines of a port to a file.
 pub fn save_queue(side: Side, port: &str) -> Step {
     let saved = save(&format!("tc -d qdisc show dev {port}"), "qdisc-before.txt");
     Step { host: Some(side), ..saved.about("save the old settings") }
 }
 
-/// Shows something and writes it to a file, on the only machine that there is.
+/// A step that runs the command `show` and writes its output to a file, where there is only one machine.
 pub(crate) fn save(show: &str, file: &str) -> Step {
     Step::on(None, format!("{show} | tee {file}"))
 }

@@ -1,8 +1,8 @@
-//! Programs and kernel modules that commands of an advice need, and that a machine may lack.
+//! Programs and kernel modules that the commands of an advice need and a machine may not have.
 
 use super::Advice;
 
-/// Programs, each with the Debian package that has it.
+/// Programs, each with the Debian package that contains it.
 const TOOLS: [(&str, &str); 19] = [
     ("cpupower", "linux-cpupower"),
     ("dcb", "iproute2"),
@@ -25,12 +25,13 @@ const TOOLS: [(&str, &str); 19] = [
     ("turbostat", "linux-cpupower"),
 ];
 
-/// Words of commands, each with the kernel module that has what it names.
+/// Words in commands, each with the kernel module that provides the named algorithm or queue.
 const MODULES: [(&str, &str); 4] =
     [("bbr", "tcp_bbr"), ("cake", "sch_cake"), ("fq", "sch_fq"), ("fq_codel", "sch_fq_codel")];
 
 impl Advice {
-    /// What its commands need and a machine may lack, in words: programs with their Debian packages, kernel modules.
+    /// What the commands of the advice need and a machine may not have: programs with their Debian packages, kernel
+    /// modules.
     pub fn needs(&self) -> Vec<String> {
         let steps = self.steps.iter().chain(&self.undo);
         let lines: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
@@ -45,7 +46,7 @@ impl Advice {
     }
 }
 
-/// The programs that a line of a shell calls.
+/// The programs that a shell line runs.
 fn calls(line: &str) -> impl Iterator<Item = &str> {
     let parts = line.split(['|', ';', '&', '(']);
     parts.filter_map(|part| {

@@ -1,7 +1,7 @@
-//! What is known of the boards of RDMA cards: a table by board id, and what a chip can be by its device id.
+//! What is known of the boards of RDMA cards: a table by board id, and the families of chips by PCI device id.
 //!
-//! A board that is not in the table has no claim: boards with the same chip differ in the speeds that their firmware
-//! allows.
+//! Nothing is claimed of a board that is not in the table: boards with the same chip differ in the speeds that their
+//! firmware allows.
 
 mod table;
 
@@ -13,46 +13,47 @@ pub use table::{BOARDS, Board, Family, Switched};
 /// PCI vendor id of Mellanox, now NVIDIA.
 pub const MELLANOX: u16 = 0x15b3;
 
-/// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
+/// PCI device ids of Mellanox virtual functions. In a guest these ids are the only sign of a virtual function.
 //= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
 const VIRTUAL: [u16; 10] =
     [0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3];
 
-/// Classes of PCI functions for InfiniBand: the class of today, that of old cards, and that of Omni-Path.
+/// PCI classes of InfiniBand functions: the present class, the class of Omni-Path, and the class of old cards.
 //= pci.ids: 02 07 "Infiniband controller", 02 08 "Fabric controller", 0c 06 "InfiniBand"
 const CLASSES: [u32; 3] = [0x0207, 0x0208, 0x0c06];
 
-/// Whether a device id of Mellanox is one of virtual functions.
+/// Whether a PCI device id of Mellanox belongs to a virtual function.
 pub fn is_virtual(device: u16) -> bool {
     VIRTUAL.contains(&device)
 }
 
-/// Returns the board with an id, as `board_id` in sysfs writes it.
+/// Returns the board with this id, as sysfs writes it in `board_id`.
 pub fn of(id: &str) -> Option<&'static Board> {
     BOARDS.iter().find(|board| board.id == id)
 }
 
-/// Returns the family of chips that a PCI function belongs to.
+/// Returns the family of chips that a PCI function belongs to, by its vendor and device id.
 pub fn family(vendor: u16, device: u16) -> Option<&'static Family> {
     let mut all = table::FAMILIES.iter();
     all.find(|family| vendor == MELLANOX && family.devices.contains(&device))
 }
 
-/// Returns the family of the chip that an RDMA device is, by its place on the bus.
+/// Returns the family of an RDMA device's chip, by the PCI function of the device.
 pub fn family_of(all: &[pci::Device], device: &IbDevice) -> Option<&'static Family> {
     let function = pci::at(all, device.pci.parse().ok()?)?;
     family(function.vendor, function.device)
 }
 
-/// Whether a PCI function may be a card for InfiniBand: by its class, or as a network function of the maker of most such
-/// cards, whose class does not tell.
+/// Whether a PCI function may be a card for InfiniBand: by its class, or because it is a network function by Mellanox,
+/// whose Ethernet class does not exclude InfiniBand.
 pub fn is_candidate(function: &pci::Device) -> bool {
     let class = function.class >> 8;
     CLASSES.contains(&class) || function.vendor == MELLANOX && function.is_network()
 }
 
 impl Board {
-    /// Returns what the ports can be, in words: `2 ports, each InfiniBand up to FDR (56 Gb/s) or Ethernet 10 and 40 Gb/s`.
+    /// Returns what the ports support, in words: `2 ports, each InfiniBand up to FDR (56 Gb/s) or Ethernet 10 and 40
+    /// Gb/s`.
     pub fn ports_in_words(&self) -> String {
         let ports = match self.ports {
             1 => "1 port".to_owned(),
@@ -61,21 +62,21 @@ impl Board {
         format!("{ports}, each InfiniBand {} or Ethernet {}", self.infiniband, self.ethernet)
     }
 
-    /// Returns the newest firmware that is known for the board, if `own` is older. Only for boards of the chip's maker:
-    /// others have firmware with versions of their own.
+    /// Returns the newest known firmware of the board, if it is newer than `own`. Only boards sold by the chip's maker
+    /// have one: boards of other sellers number their firmware differently.
     pub fn newer_firmware(&self, own: &str) -> Option<&'static str> {
         let newest = self.family().firmware;
         let known = self.id.starts_with("MT_") && !newest.is_empty();
         (known && version(own)? < version(newest)?).then_some(newest)
     }
 
-    /// Returns the family of the chip of the board.
+    /// Returns the family of chips that the board's chip belongs to.
     pub fn family(&self) -> &'static Family {
         &table::FAMILIES[self.family]
     }
 }
 
-/// A version of three numbers: `2.42.5000`.
+/// Reads a firmware version of three numbers: `2.42.5000`.
 fn version(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('.').map(|part| part.parse().ok());
     let version = [parts.next()??, parts.next()??, parts.next()??];

@@ -1,45 +1,45 @@
 //! The tables of boards and chips. Every row names its source.
 
-/// A family of chips.
+/// A family of RDMA chips.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Name by which cards are sold.
+    /// Name under which cards with the chip are sold.
     pub name: &'static str,
-    /// PCI device ids, with those of virtual functions.
+    /// PCI device ids of the chip, including those of virtual functions.
     pub devices: &'static [u16],
-    /// Whether there are boards with InfiniBand.
+    /// Whether some boards with the chip support InfiniBand.
     pub has_infiniband: bool,
-    /// The newest version that a source names for boards of the chip's maker; empty if none is known.
+    /// The newest firmware version that a source names for boards of the chip's maker; empty if none is known.
     pub firmware: &'static str,
-    /// How the link layer of a port is set.
+    /// How the link layer of a port is switched between InfiniBand and Ethernet.
     pub switched: Switched,
 }
 
-/// How the link layer of a port is set.
+/// How the link layer of a port is switched between InfiniBand and Ethernet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switched {
-    /// By a file of the driver, until the driver is loaded again: `mlx4_port1`.
+    /// By a file of the driver (`mlx4_port1`), until the driver is loaded again.
     Driver,
-    /// In the firmware, from the next boot on: `LINK_TYPE_P1`.
+    /// By a setting in the firmware (`LINK_TYPE_P1`), from the next boot on.
     Firmware,
 }
 
-/// A board.
+/// A board of an RDMA card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Board {
-    /// Id in the firmware (PSID), as `board_id` in sysfs has it.
+    /// Id of the board in the firmware (PSID), as sysfs writes it in `board_id`.
     pub id: &'static str,
-    /// Part number of the maker.
+    /// Part number that the seller gives the board.
     pub part: &'static str,
-    /// Who sold it under a name of its own; empty for the maker of the chip.
+    /// Company that sold the board under a name of its own; empty if it was the maker of the chip.
     pub sold_by: &'static str,
-    /// Place of the family in [`FAMILIES`].
+    /// Index of the chip's family in [`FAMILIES`].
     pub(super) family: usize,
-    /// Number of ports.
+    /// Number of ports that the board has.
     pub ports: u32,
-    /// Speeds of InfiniBand.
+    /// InfiniBand speeds that the ports support.
     pub infiniband: &'static str,
-    /// Speeds of Ethernet. All boards of the table can have either (VPI).
+    /// Ethernet speeds that the ports support. Every board of the table supports both link layers (VPI).
     pub ethernet: &'static str,
 }
 
@@ -52,7 +52,7 @@ const CX5_EX: usize = 5;
 const CX6: usize = 6;
 const CX7: usize = 7;
 
-/// All families that are known.
+/// All known families of chips.
 //= torvalds/linux, drivers/net/ethernet/mellanox/mlx4/main.c, mlx4_pci_table, and mlx5/core/main.c, mlx5_core_pci_table:
 //= names and device ids. The ids of mlx4's Ethernet boards (MT26448 and others) are left out: they have no InfiniBand.
 pub(super) static FAMILIES: &[Family] = &[
@@ -108,7 +108,7 @@ pub(super) static FAMILIES: &[Family] = &[
         name: "ConnectX-6",
         devices: &[0x101b, 0x101c],
         has_infiniband: true,
-        // Several branches are maintained side by side, so that no version is the newest.
+        // The maker maintains several branches side by side, so that no version is the newest.
         firmware: "",
         switched: Switched::Firmware,
     },
@@ -116,7 +116,7 @@ pub(super) static FAMILIES: &[Family] = &[
         name: "ConnectX-7",
         devices: &[0x1021],
         has_infiniband: true,
-        // As for ConnectX-6.
+        // No newest version is known, as for ConnectX-6.
         firmware: "",
         switched: Switched::Firmware,
     },
@@ -150,7 +150,7 @@ const EDR: &str = "up to EDR (100 Gb/s)";
 const HDR100: &str = "up to HDR100 (100 Gb/s)";
 const HDR: &str = "up to HDR (200 Gb/s)";
 
-/// A row for a board of the chip's maker.
+/// Makes the row of a board that the chip's maker sold.
 const fn board(
     id: &'static str,
     part: &'static str,
@@ -166,7 +166,7 @@ const fn sold_by(name: &'static str, board: Board) -> Board {
     Board { sold_by: name, ..board }
 }
 
-/// All boards that are known.
+/// All known boards.
 pub static BOARDS: &[Board] = &[
     //= mlxfwmanager: "MHQH19B-XTR_A1-A3, ConnectX-2 VPI adapter card; single-port 40Gb/s QSFP", MT_0D90110009; the speed of
     //= Ethernet from torvalds/linux, mlx4_pci_table, 0x673c

@@ -1,5 +1,4 @@
-//! The carriers of traffic between ports and memory: PCI Express links and USB, which several ports may
-//! share.
+//! The carriers of traffic between ports and memory, PCI Express links and USB, which several ports may share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,46 +11,46 @@ use linerate_ceiling::infiniband::Speed;
 use linerate_ceiling::{Bounds, ethernet, infiniband, usb};
 use linerate_units::Rate;
 
-/// MTU of a port whose MTU is unknown.
+/// MTU that is assumed for a port whose MTU is unknown.
 const USUAL_MTU: u32 = 1500;
-/// Bytes that a packet of InfiniBand carries on most fabrics.
+/// Bytes of payload in an InfiniBand packet on most fabrics.
 const USUAL_PAYLOAD: u32 = 2048;
-/// Rates that differ by less than this are equal: they result from divisions.
+/// Rates that differ by less than this share are equal: they result from divisions.
 const SAME: f64 = 1e-6;
 
-/// A port and the rate of its wire; for a port that is down, the rate that it could have.
+/// A port with the rate of its wire. For a port that is down this is the rate that it could have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortLoad {
     /// Name of the port: `eth0`, `mlx5_0`.
     pub name: String,
-    /// The rate of the port's wire; for InfiniBand without the line code.
+    /// The rate of the port's wire; for InfiniBand the data rate, without the line code.
     pub rate: Rate,
-    /// Bits per second that the port moves to or from memory: frames of Ethernet, payload of InfiniBand.
+    /// Bits per second between the port and memory: frames on Ethernet, payload on InfiniBand.
     pub frames: f64,
-    /// Whether the port is up.
+    /// Whether the port is up and has carrier.
     pub up: bool,
-    /// Whether another member of the port's bond or team carries the traffic, or may: such a port adds
-    /// nothing to sums.
+    /// Whether another member of the port's bond or team carries the traffic, or may carry it. Such a port adds nothing
+    /// to sums.
     pub stands_by: bool,
 }
 
-/// The link that carries the traffic of some ports.
+/// What carries the traffic of some ports to memory.
 #[derive(Debug, Clone, Copy)]
 pub enum Via<'a> {
     /// A PCI Express link.
     Link(Crossing<'a>),
-    /// USB: the hub that owns the limiting wire, if it is not the adapter's own, and its signalling rate.
+    /// USB: its signalling rate, and the hub whose wire is the slowest; `None` if the adapter's own wire is.
     Usb(Option<&'a str>, Rate),
 }
 
 /// A carrier with all ports whose traffic crosses it.
 #[derive(Debug, Clone)]
 pub struct Carrier<'a> {
-    /// The carrier's kind.
+    /// What the carrier is: a PCI Express link or USB.
     pub via: Via<'a>,
-    /// Bits per second of frames that the carrier allows in each direction.
+    /// Bits per second of frames that the carrier can carry in each direction.
     pub leaves: Bounds,
-    /// The ports, with the rates that narrower carriers between them and this one allow.
+    /// The ports that share the carrier, with the rates that narrower carriers between a port and this carrier allow.
     pub ports: Vec<Arrival>,
 }
 
@@ -60,9 +59,10 @@ pub struct Carrier<'a> {
 pub struct Arrival {
     /// The port, with the rate of its wire.
     pub load: PortLoad,
-    /// Bits per second of frames while all other ports are idle.
+    /// Bits per second of frames from this port while all other ports are idle.
     alone: f64,
-    /// Bits per second of frames while all ports in use are busy; none for a port that is down or on standby.
+    /// Bits per second of frames from this port while all ports in use are busy; 0 for a port that is down or on
+    /// standby.
     shared: f64,
 }
 
@@ -73,14 +73,14 @@ impl PortLoad {
 }
 
 impl Carrier<'_> {
-    /// The ports that are faster than this by themselves.
+    /// The ports that exceed the carrier by themselves.
     pub fn exceeded_by(&self) -> Vec<&PortLoad> {
         let beyond = |port: &&Arrival| exceeds(port.alone, self.leaves.high());
         let ports = self.ports.iter().filter(beyond);
         ports.map(|port| &port.load).collect()
     }
 
-    /// The ports in use, if together they are faster than this and no single one is.
+    /// The ports in use, if together they exceed the carrier and no single one does.
     pub fn exceeded_by_all(&self) -> Option<Vec<&PortLoad>> {
         let used = self.ports.iter().filter(|port| port.load.is_used());
         let total = used.clone().map(|port| port.shared).sum();
@@ -93,18 +93,19 @@ fn exceeds(rate: f64, leaves: f64) -> bool {
     rate > leaves * (1.0 + SAME)
 }
 
-/// The carriers of a machine's ports. If several carry the traffic of the same ports, the slowest counts; among
-/// equal links the nearest, among equal hubs the farthest.
+/// The carriers of a machine's ports. If several carriers have the same ports, only the slowest one is kept: among
+/// equally slow links the nearest, among equally slow hubs the farthest.
 ///
-/// Left out because they are unknown: tunnels, links that were not read or are placeholders, ports without a
-/// speed or with several PCI functions.
+/// Carriers and ports with unknown rates are left out: tunnels, links that were not read or have placeholder figures,
+/// ports without a speed or with several PCI functions.
 pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     let chains = chains(inventory);
     let (sets, of_key) = users(&chains);
     let mut narrowest: BTreeMap<usize, (Via<'_>, Bounds)> = BTreeMap::new();
     for (key, via, leaves) in chains.iter().flat_map(|(_, chain)| chain) {
         let least = narrowest.entry(of_key[key]).or_insert((*via, *leaves));
-        // A slow hub slows down everything attached to it; a slow link must be fixed in the slot of its card.
+        // A slow hub slows down everything attached to it, so the farthest one is kept. A slow link must be fixed in
+        // the slot of its card, so the nearest one is kept.
         let is_hub = matches!(via, Via::Usb(Some(_), _)) && leaves.high() <= least.1.high();
         if is_hub || leaves.high() < least.1.high() {
             *least = (*via, *leaves);
@@ -112,8 +113,7 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     }
     let found = narrowest.into_iter();
     let mut found: Vec<_> = found.map(|(set, via)| (&sets[set], via)).collect();
-    // Carriers with fewer ports come first: traffic reaches them before it reaches carriers that more ports
-    // share.
+    // Carriers with fewer ports come first: traffic reaches them before it reaches carriers that more ports share.
     found.sort_by_key(|(users, _)| users.len());
     let mut arrivals: Vec<Arrival> = chains.iter().map(|(load, _)| Arrival::of(load)).collect();
     let mut carriers = Vec::new();
@@ -132,8 +132,8 @@ pub fn carriers(inventory: &Inventory) -> Vec<Carrier<'_>> {
     carriers
 }
 
-/// The sets of ports that share carriers, in a fixed order, and the set of each carrier by its place. A set has as many
-/// members as there are ports: each is compared once for a carrier, not for each port again.
+/// The different sets of ports that share a carrier, in a fixed order, and for each carrier the index of its set. Ports
+/// are compared once for each carrier, not again for each pair of ports.
 fn users<'a>(chains: &[(PortLoad, Chain<'a>)]) -> (Vec<Vec<usize>>, BTreeMap<Key<'a>, usize>) {
     let mut users: BTreeMap<Key<'a>, Vec<usize>> = BTreeMap::new();
     for (at, (_, chain)) in chains.iter().enumerate() {
@@ -163,18 +163,18 @@ impl Arrival {
     }
 }
 
-/// Identity of a carrier.
+/// What identifies a carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key<'a> {
-    /// A link, by the port towards memory: all functions of a card share it.
+    /// A PCI Express link, by the address of its end towards memory. All functions of a card share this link.
     Link(Address),
-    /// The wire of a hub, or of a port's own adapter.
+    /// A USB wire, by the name of its hub, or of the port whose adapter it belongs to.
     Usb(&'a str),
 }
 
 type Chain<'a> = Vec<(Key<'a>, Via<'a>, Bounds)>;
 
-/// All ports, each with its carriers, the nearest first.
+/// All ports with a known rate, each with its carriers, the nearest first.
 fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     let loads = loads(inventory).into_iter().map(|(load, card)| {
         let links = links(&inventory.pci, card, load.rate);
@@ -185,7 +185,7 @@ fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
     loads.chain(on_usb).collect()
 }
 
-/// The ports whose rate is known, with the PCI addresses of their cards.
+/// The ports that are not on USB and whose rate is known, with the PCI addresses of their cards.
 fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
     let nics = inventory.network.nics.iter().filter(|nic| nic.usb.is_none());
     let nics = nics.filter_map(|nic| Some((ethernet_load(inventory, nic)?, nic.pci.as_str())));
@@ -202,16 +202,16 @@ fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
     nics.chain(ports).collect()
 }
 
-/// The driver that makes one port of several PCI functions, each with its own link (Socket Direct).
+/// The driver that combines several PCI functions, each with its own link, into one port (Socket Direct).
 //= Linux Documentation/networking/multi-pf-netdev.rst
-const COMBINES: &str = "mlx5_core";
+const COMBINING_DRIVER: &str = "mlx5_core";
 
-/// Whether a port may have more PCI functions than its known device: functions of the same model and driver in
-/// another slot without a network port or an InfiniBand port.
+/// Whether a port may have more PCI functions than the known one: there is a function of the same model and driver in
+/// another slot that has no network port and no InfiniBand port.
 fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     let address: Option<Address> = nic.pci.parse().ok();
     let own = address.and_then(|address| pci::at(&inventory.pci, address));
-    let Some(own) = own.filter(|own| own.driver == COMBINES && !own.is_virtual) else {
+    let Some(own) = own.filter(|own| own.driver == COMBINING_DRIVER && !own.is_virtual) else {
         return false;
     };
     let place = |d: &Device| (d.address.domain, d.address.bus, d.address.slot);
@@ -229,7 +229,7 @@ fn has_several_functions(inventory: &Inventory, nic: &Nic) -> bool {
     inventory.pci.iter().filter(is_alike).any(is_free)
 }
 
-/// An Ethernet port with its own wire. A port that is down may come up with the fastest mode that it supports.
+/// The load of an Ethernet port with its own wire. A port that is down counts with the fastest mode that it supports.
 fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
     let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();
@@ -249,7 +249,7 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     rate.filter(|_| is_whole).map(load)
 }
 
-/// A port of InfiniBand that is in use. The rate of its wire is the signalling rate less the overhead of the
+/// The load of an InfiniBand port that is in use. The rate of its wire is the signalling rate less the overhead of the
 /// line code.
 fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     let rate = port.in_use()?;
@@ -265,8 +265,9 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends through one member, is in an aggregator that carries nothing,
-/// or may be a standby member of a team, whose mode is unknown. If the active member of a bond is unknown, the first one counts as active.
+/// Whether a port is a standby member of a bond that sends through one member, is in an aggregator that carries
+/// nothing, or may be a standby member of a team, whose mode is unknown. If the active member of a bond is unknown, the
+/// first member counts as active.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic.stack.above.and_then(|index| inventory.network.nic(index));
     above.is_some_and(|above| {
@@ -280,7 +281,7 @@ fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     })
 }
 
-/// The PCI Express links of the card at an address.
+/// The PCI Express links between memory and the card at the address `card`, with what each can carry.
 fn links<'a>(all: &'a [Device], card: &str, port: Rate) -> Chain<'a> {
     let card = card.parse().ok().and_then(|address| pci::at(all, address));
     let Some(card) = card.filter(|card| !card.is_virtual) else {
@@ -308,30 +309,29 @@ fn usb_chain(nic: &Nic) -> Chain<'_> {
     wires.collect()
 }
 
-/// The demand of the devices behind a PCI Express link.
+/// The rate that the devices behind a PCI Express link need.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// All devices are network ports.
+    /// All devices behind the link are network ports.
     Ports {
-        /// The rates of the wires together.
+        /// Sum of the rates of their wires.
         rate: Rate,
-        /// The sum of their frames.
+        /// Sum of the frames that they move to or from memory, in bits per second.
         frames: f64,
-        /// Whether each function has a port whose rate is known.
+        /// Whether every PCI function behind the link has a port whose rate is known.
         all_known: bool,
     },
-    /// Disks or accelerators are among them, whose demand is unknown.
+    /// Some devices are disks or accelerators, whose demand is unknown.
     Open,
 }
 
 impl Need {
-    /// The need of the devices behind the link whose end towards memory is at `slot`; `None` if there are
-    /// none.
+    /// The need of the devices behind the link whose end towards memory is at `slot`; `None` if there are no devices.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
         Self::of(inventory, &behind(&inventory.pci, slot))
     }
 
-    /// The need of these devices; `None` if there are none.
+    /// The need of these devices; `None` if the list is empty.
     pub fn of(inventory: &Inventory, devices: &[&Device]) -> Option<Self> {
         if devices.is_empty() {
             return None;
@@ -356,7 +356,8 @@ impl Need {
     }
 }
 
-/// The devices whose traffic crosses the link with this end towards memory. Virtual functions count as their card.
+/// The devices whose traffic crosses the link whose end towards memory is at `slot`. Virtual functions are left out,
+/// since their card counts.
 pub fn behind(all: &[Device], slot: Address) -> Vec<&Device> {
     let is_behind = |d: &&Device| {
         let above = pci::bridges_above(all, d);

@@ -52,7 +52,7 @@ fn machine(mut pci: Vec<Device>, nics: Vec<Nic>) -> Inventory {
     machine
 }
 
-/// A card of two functions in a slot with this link.
+/// A card with two functions, in a slot with this link.
 fn card(link: Link) -> Vec<Device> {
     vec![
         bridge("0000:00:01.0", (1, 1), PortKind::Root, link),
@@ -64,7 +64,7 @@ fn card(link: Link) -> Vec<Device> {
 const FIRST: &str = "0000:01:00.0";
 const SECOND: &str = "0000:01:00.1";
 
-fn told(machine: &Inventory) -> Vec<Finding> {
+fn result_of(machine: &Inventory) -> Vec<Finding> {
     let found = find(machine).into_iter();
     found.filter(|odd| odd.id == "port-carrier").collect()
 }
@@ -73,11 +73,11 @@ fn told(machine: &Inventory) -> Vec<Finding> {
 fn a_port_that_is_faster_than_its_link_is_told_from_two_that_are_so_together() {
     let with = |first: u64, second: u64| {
         let nics = vec![port("a", FIRST, first), port("b", SECOND, second)];
-        let found = told(&machine(card(lanes(5, 4)), nics));
+        let found = result_of(&machine(card(lanes(5, 4)), nics));
         assert!(found.len() <= 1, "{found:?}");
         found.first().map(|odd| odd.what.clone()).unwrap_or_default()
     };
-    // 16 Gb/s, of which 14.8 are left for frames.
+    // The link runs at 16 Gb/s, of which 14.8 Gb/s are left for frames.
     let alone = with(16_000, 10_000);
     assert!(alone.contains("runs at 5 GT/s x4 (16 Gb/s)"), "{alone}");
     assert!(alone.ends_with("a (16 Gb/s) alone is faster"), "{alone}");
@@ -89,7 +89,7 @@ fn a_port_that_is_faster_than_its_link_is_told_from_two_that_are_so_together() {
     );
     assert_eq!(with(10_000, 2_500), "");
     assert_eq!(with(10_000, 0), "");
-    // Frames take 1514 of the 1538 bytes on the wire: 15.07 Gb/s make 14.84.
+    // A full frame is 1514 of 1538 bytes on the wire: a wire of 15.07 Gb/s gives 14.84 Gb/s of frames.
     assert_eq!(with(15_060, 0), "");
     assert_ne!(with(15_090, 0), "");
 }
@@ -101,7 +101,7 @@ fn a_port_that_is_down_counts_by_itself_where_its_fastest_mode_is_known() {
     let with = |modes: &[&str], first: u64| {
         let mut down = down.clone();
         down.link.supported = modes.iter().map(|&m| m.to_owned()).collect();
-        let found = told(&machine(card(lanes(5, 4)), vec![port("a", FIRST, first), down]));
+        let found = result_of(&machine(card(lanes(5, 4)), vec![port("a", FIRST, first), down]));
         found.first().map(|odd| odd.what.clone()).unwrap_or_default()
     };
     assert_eq!(with(&[], 10_000), "");
@@ -115,7 +115,7 @@ fn virtual_functions_and_ports_on_others_add_nothing() {
     let mut pci = card(lanes(5, 4));
     pci[2].is_virtual = true;
     let nics = || vec![port("a", FIRST, 10_000), port("b", SECOND, 10_000)];
-    assert_eq!(told(&machine(pci, nics())), []);
+    assert_eq!(result_of(&machine(pci, nics())), []);
     for change in [
         (|nic| nic.kind = "dsa".to_owned()) as fn(&mut Nic),
         |nic| nic.device = "mlx5_core.sf.4".to_owned(),
@@ -126,7 +126,7 @@ fn virtual_functions_and_ports_on_others_add_nothing() {
     ] {
         let mut nics = nics();
         change(&mut nics[1]);
-        assert_eq!(told(&machine(card(lanes(5, 4)), nics)), []);
+        assert_eq!(result_of(&machine(card(lanes(5, 4)), nics)), []);
     }
 }
 
@@ -149,7 +149,7 @@ fn a_member_of_a_bond_that_stands_by_adds_nothing() {
             },
             ..Nic::default()
         });
-        told(&machine(card(lanes(5, 4)), nics)).len()
+        result_of(&machine(card(lanes(5, 4)), nics)).len()
     };
     assert_eq!((with("active-backup", Some(2)), with("active-backup", None)), (0, 0));
     assert_eq!(with("802.3ad", None), 1);
@@ -163,13 +163,13 @@ fn members_of_a_team_add_nothing_together_and_count_alone() {
             (nic.index, nic.stack.above) = (index, Some(9));
         }
         nics.push(Nic { index: 9, kind: kind.to_owned(), is_virtual: true, ..Nic::default() });
-        told(&machine(card(lanes(5, 4)), nics)).len()
+        result_of(&machine(card(lanes(5, 4)), nics)).len()
     };
     assert_eq!((with(10_000, "team"), with(10_000, "bridge")), (0, 1));
     assert_eq!(with(25_000, "team"), 1);
 }
 
-/// Two cards behind a switch; its upper link, and those of the cards.
+/// Two cards behind a switch. `upper` is the link of the switch, `lower` the link of each card.
 fn switch(upper: Link, lower: Link) -> Vec<Device> {
     vec![
         bridge("0000:00:01.0", (1, 4), PortKind::Root, upper),
@@ -183,20 +183,20 @@ fn switch(upper: Link, lower: Link) -> Vec<Device> {
 
 fn behind(upper: Link, lower: Link, mbps: [u64; 2]) -> Vec<String> {
     let nics = vec![port("a", "0000:03:00.0", mbps[0]), port("b", "0000:04:00.0", mbps[1])];
-    let found = told(&machine(switch(upper, lower), nics)).into_iter();
+    let found = result_of(&machine(switch(upper, lower), nics)).into_iter();
     found.map(|odd| odd.subject).collect()
 }
 
 #[test]
 fn cards_behind_a_switch_share_its_link_and_each_is_told_where_it_is_narrowest() {
     let (four, two) = (lanes(8, 4), lanes(8, 2));
-    // 31.5 Gb/s: 29.2 of frames.
+    // The links run at 31.5 Gb/s, of which 29.2 Gb/s are left for frames.
     assert_eq!(behind(four, four, [10_000, 10_000]), [""; 0]);
     assert_eq!(behind(four, four, [25_000, 10_000]), ["0000:01:00.0 a b"]);
-    // What the links of the cards leave cannot fill the one above.
+    // What the two links of the cards let through cannot fill the link above the switch.
     assert_eq!(behind(four, two, [25_000, 10_000]), ["0000:03:00.0 a"]);
     assert_eq!(behind(four, two, [25_000, 25_000]), ["0000:03:00.0 a", "0000:04:00.0 b"]);
-    // One card alone fills both: its own link is the nearest, the other's port is behind one of them.
+    // One card alone fills its own link and the link above. The carrier of both ports is the upper link.
     assert_eq!(behind(four, four, [40_000, 10_000]), ["0000:03:00.0 a", "0000:01:00.0 a b"]);
     assert_eq!(behind(four, four, [40_000, 0]), ["0000:03:00.0 a"]);
     assert_eq!(behind(two, four, [25_000, 0]), ["0000:01:00.0 a"]);
@@ -208,7 +208,7 @@ fn a_tunnel_above_is_no_ceiling_and_the_link_of_the_card_still_is() {
     let with = |mbps: u64, tunneled: bool| {
         let mut pci = switch(slow, lanes(8, 4));
         pci[1].tunneled = tunneled;
-        let found = told(&machine(pci, vec![port("a", "0000:03:00.0", mbps)]));
+        let found = result_of(&machine(pci, vec![port("a", "0000:03:00.0", mbps)]));
         found.into_iter().map(|odd| odd.subject).collect::<Vec<_>>()
     };
     assert_eq!(with(10_000, true), [""; 0]);
@@ -219,7 +219,7 @@ fn a_tunnel_above_is_no_ceiling_and_the_link_of_the_card_still_is() {
 #[test]
 fn an_integrated_port_has_no_link() {
     let slow = Link { speed: Some(Transfers(2_500_000_000)), width: Some(1) };
-    let with = |mbps: u64| told(&machine(card(slow), vec![port("a", FIRST, mbps)])).len();
+    let with = |mbps: u64| result_of(&machine(card(slow), vec![port("a", FIRST, mbps)])).len();
     assert_eq!((with(10_000), with(2_500)), (0, 1));
 }
 
@@ -228,12 +228,12 @@ fn several_ports_behind_the_default_figures_of_the_processor_are_not_odd() {
     let with = |tenths: u64, width: u8, mbps: [u64; 2]| {
         let link = Link { speed: Some(Transfers(tenths * 100_000_000)), width: Some(width) };
         let nics = vec![port("a", FIRST, mbps[0]), port("b", SECOND, mbps[1])];
-        let found = told(&machine(card(link), nics)).into_iter();
+        let found = result_of(&machine(card(link), nics)).into_iter();
         found.map(|odd| odd.subject).collect::<Vec<_>>()
     };
-    // 2 Gb/s, of which 1.85 are left for frames.
+    // The link runs at 2 Gb/s, of which 1.85 Gb/s are left for frames.
     assert_eq!(with(25, 1, [1_000, 1_000]), [""; 0]);
-    // Ports of 10 Gb/s in the same place show that the figures are placeholders.
+    // Ports of 10 Gb/s on such a link show that its figures are placeholders.
     assert_eq!(with(25, 1, [10_000, 1_000]), [""; 0]);
     assert_eq!(with(25, 1, [2_500, 1_000]), ["0000:01:00.0 a"], "alone");
     assert_eq!(with(50, 1, [2_500, 2_500]), ["0000:01:00.0 a b"]);
@@ -248,7 +248,7 @@ fn cards_behind_a_switch_with_one_slow_lane_share_it() {
 
 #[test]
 fn a_port_that_may_have_several_pci_functions_is_left_out() {
-    // Two cards of one model, each in a slot of its own.
+    // Two cards of the same model, each in its own slot.
     let with = |driver: &str, second: Option<Nic>, rdma: Option<Layer>, device: u16| {
         let link = lanes(8, 4);
         let pci = vec![
@@ -268,7 +268,7 @@ fn a_port_that_may_have_several_pci_functions_is_left_out() {
             })
             .into_iter()
             .collect();
-        told(&machine).len()
+        result_of(&machine).len()
     };
     let mlx5 = "mlx5_core";
     assert_eq!(with(mlx5, None, None, 0x1021), 0);
@@ -301,7 +301,7 @@ fn adapter(name: &str, usb: u64, hub: Option<(&str, u64)>, mbps: u64) -> Nic {
 #[test]
 fn usb_caps_an_adapter_at_its_own_wire_or_at_that_of_a_hub() {
     let with = |nics: Vec<Nic>| {
-        let found = told(&machine(Vec::new(), nics)).into_iter();
+        let found = result_of(&machine(Vec::new(), nics)).into_iter();
         found.map(|odd| (odd.subject, odd.what)).collect::<Vec<_>>()
     };
     let one = |usb, hub, mbps| with(vec![adapter("a", usb, hub, mbps)]);
@@ -349,14 +349,14 @@ fn a_port_of_infiniband_counts_by_its_data_rate_while_it_is_active() {
             }],
             ..IbDevice::default()
         }];
-        told(&machine).into_iter().map(|odd| odd.subject).collect::<Vec<_>>()
+        result_of(&machine).into_iter().map(|odd| odd.subject).collect::<Vec<_>>()
     };
     let active = LinkState::Active;
     assert_eq!(with(lanes(16, 8), "HDR", active), ["0000:01:00.0 mlx5_0"]);
     assert_eq!(with(lanes(16, 16), "HDR", active), [""; 0]);
     assert_eq!(with(lanes(16, 8), "EDR", active), [""; 0]);
     assert_eq!(with(lanes(16, 8), "HDR", LinkState::Down), [""; 0]);
-    // 40 Gb/s of signals are 32 of data, and 5 GT/s x8 leave less of theirs.
+    // A signalling rate of 40 Gb/s is 32 Gb/s of data. PCI Express at 5 GT/s x8 has the same rates, but larger headers.
     assert_eq!(with(lanes(5, 8), "QDR", active), ["0000:01:00.0 mlx5_0"]);
     assert_eq!(with(lanes(5, 8), "FDR10", LinkState::Armed), [""; 0]);
 }

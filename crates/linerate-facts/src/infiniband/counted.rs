@@ -1,42 +1,42 @@
-//! The meanings of the counters of RDMA devices.
+//! What the counters of RDMA devices mean.
 //!
 //! Drivers name their counters as they like, but no name means different things in two drivers: one table gives the
 //! meaning of each name. A name that is not in the table has no meaning here, is not read during a load, and is never
 //! judged.
 
-/// The meaning of a counter of an RDMA port. Requester is the device that was given the request, responder the one at
-/// the other end.
+/// What a counter of an RDMA port counts. The requester is the device whose program posted the request; the responder
+/// is the device at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// The requester was told that a packet is missing, and sent again.
+    /// The responder reported a missing packet, and the requester retransmitted.
     MissingReported,
-    /// The requester missed a packet of a response, and asked again.
+    /// The requester missed a packet of a response, and requested it again.
     ResponseMissing,
-    /// The requester got no acknowledgement in time, and sent again.
+    /// The requester got no acknowledgement in time, and retransmitted.
     TimedOut,
-    /// The requester sent again for any reason, needed or not.
+    /// The requester retransmitted for any reason, needed or not.
     Retried,
-    /// The responder received a request behind a gap: a packet is lost or late.
+    /// The responder received a request after a gap: a packet is lost or late.
     OutOfOrder,
-    /// The responder had no receive request, and said so.
+    /// The responder had no receive request, and reported this to the requester.
     NotReadySent,
-    /// The requester was told that the responder has no receive request.
+    /// The requester got the report that the responder had no receive request.
     NotReadyReceived,
-    /// Packets that a switch marked as having met congestion.
+    /// Packets received with the congestion mark of a switch (ECN).
     CongestionMarked,
-    /// Notifications of congestion sent, to the device that should slow down.
+    /// Congestion notifications that the port sent to the device that should slow down.
     CongestionSent,
-    /// Notifications of congestion received.
+    /// Congestion notifications that the port received, so that it should slow down.
     CongestionReceived,
     /// Packets that the port discarded.
     Discarded,
-    /// Times that the link went down.
+    /// Number of times that the link went down.
     LinkDowned,
-    /// Symbols or packets that were damaged on the wire.
+    /// Symbols or packets that the wire damaged.
     Damaged,
 }
 
-/// Meanings, each with the names of counters that have it.
+/// Each meaning, with the names of the counters that have it.
 //= torvalds/linux, Documentation/ABI/stable/sysfs-class-infiniband: files in `counters`
 //= torvalds/linux, drivers/infiniband/hw/mlx5/counters.c: basic_q_cnts, out_of_seq_q_cnts, retrans_q_cnts, cong_cnts,
 //= ext_ppcnt_cnts
@@ -95,7 +95,7 @@ const TABLE: &[(Meaning, &[&str])] = &[
 ];
 
 impl Meaning {
-    /// The meaning of a counter, by the name of its file.
+    /// The meaning of a counter, by the name of its file in sysfs.
     pub fn of(name: &str) -> Option<Self> {
         let row = TABLE.iter().find(|(_, names)| names.contains(&name));
         row.map(|(meaning, _)| *meaning)

@@ -1,4 +1,4 @@
-//! InfiniBand and RoCE: devices and their ports, and what their states mean.
+//! InfiniBand and RoCE: RDMA devices, their ports, and what the states of ports mean.
 
 pub mod counted;
 
@@ -18,45 +18,45 @@ use linerate_units::Rate;
 pub struct Infiniband {
     /// The RDMA devices, in alphabetical order.
     pub devices: Vec<IbDevice>,
-    /// Devices whose management packets programs can send (module `ib_umad`); `None` if unknown.
+    /// Devices to which programs can send management packets (module `ib_umad`); `None` if unknown.
     pub managed: Option<Vec<String>>,
-    /// Devices that programs can open for data (module `ib_uverbs`); `None` if unknown.
+    /// Devices that programs can open to transfer data (module `ib_uverbs`); `None` if unknown.
     pub opened: Option<Vec<String>>,
-    /// Interfaces of IP over InfiniBand, in alphabetical order.
+    /// Interfaces of IP over InfiniBand (IPoIB), in alphabetical order.
     pub interfaces: Vec<Ipoib>,
-    /// The modules that claim cards which no RDMA device belongs to.
+    /// For each card without an RDMA device, the kernel modules that have a driver for it.
     pub claims: Vec<Claim>,
     /// The readings of RDMA devices that failed.
     pub gaps: Vec<Gap>,
 }
 
-/// The kernel modules that claim a PCI function.
+/// The kernel modules that have a driver for a PCI function.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Claim {
-    /// Address of the function on the PCI bus.
+    /// PCI address of the function.
     pub pci: String,
-    /// The modules; `None` if unknown.
+    /// Names of the modules; `None` if unknown.
     pub modules: Option<Vec<String>>,
 }
 
-/// An interface of IP over InfiniBand.
+/// An interface of IP over InfiniBand (IPoIB).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ipoib {
-    /// Interface name.
+    /// Name of the interface.
     pub name: String,
-    /// Address of its card on the PCI bus; empty if unknown.
+    /// PCI address of the interface's card; empty if unknown.
     pub pci: String,
-    /// Number of its port, from 1; `None` if unknown.
+    /// Number of the card's port, from 1; `None` if unknown.
     pub port: Option<u32>,
-    /// `datagram` or `connected`; empty if unknown.
+    /// Mode of the interface: `datagram` or `connected`; empty if unknown.
     pub mode: String,
-    /// Whether it can be set to connected mode; `None` if unknown.
+    /// Whether the interface can be set to connected mode; `None` if unknown.
     pub connectable: Option<bool>,
-    /// Its addresses that are valid beyond its link; `None` if unknown.
+    /// IP addresses of the interface that are valid beyond its link; `None` if unknown.
     pub addresses: Option<Vec<String>>,
-    /// GUID of its port, which its hardware address ends with; `None` if unknown.
+    /// GUID of the interface's port, from the end of its hardware address; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guid: Option<Guid>,
 }
@@ -65,58 +65,59 @@ pub struct Ipoib {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbDevice {
-    /// Name: `mlx5_0`.
+    /// Name of the device: `mlx5_0`.
     pub name: String,
-    /// Model: `MT4123`.
+    /// Model of the device: `MT4123`.
     pub model: String,
-    /// Version of the firmware.
+    /// Version of the device's firmware.
     pub firmware: String,
-    /// The maker's name of the board: two boards of the same name can be compared.
+    /// Id that the maker gives the board. Devices with the same id can be compared.
     pub board: String,
-    /// The kind of the device; `None` if unknown.
+    /// The protocol that the device speaks; `None` if unknown.
     pub kind: Option<NodeType>,
-    /// Address on the PCI bus.
+    /// PCI address of the device.
     pub pci: String,
-    /// NUMA node.
+    /// NUMA node of the device.
     pub node: Option<u32>,
     /// GUID of the device. Each port has another GUID.
     pub node_guid: Option<Guid>,
-    /// The card that this is a virtual function of; `None` for a card itself, and in a guest, which cannot see it.
+    /// The card that this device is a virtual function of; `None` for a card itself, and in a guest, which cannot see
+    /// the card.
     pub virtual_of: Option<VirtualOf>,
-    /// Whether the device is made by software on top of a network port (rxe, siw): its rate is nominal.
+    /// Whether software makes the device on top of a network port (rxe, siw), so that its rate is nominal.
     pub software: bool,
     /// The ports of the device.
     pub ports: Vec<IbPort>,
 }
 
-/// The kind of an RDMA device, by what its queue pairs speak.
+/// The kind of an RDMA device, by the protocol of its queue pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeType {
-    /// InfiniBand or RoCE.
+    /// The device speaks InfiniBand or RoCE.
     ChannelAdapter,
-    /// iWARP.
+    /// The device speaks iWARP.
     Iwarp,
-    /// A protocol of its maker.
+    /// The device speaks a protocol of its maker.
     Other,
 }
 
-/// The physical function that a virtual one belongs to.
+/// The physical function that a virtual function belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct VirtualOf {
-    /// Its address on the PCI bus.
+    /// PCI address of the physical function.
     pub pci: String,
-    /// Number of the virtual function as the card counts them, from 0. Null if unknown.
+    /// Number that the card gives the virtual function, from 0. Null if unknown.
     pub number: Option<u32>,
 }
 
-/// A globally unique identifier.
+/// A globally unique identifier (GUID) of a port or a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Guid(pub u64);
 
 impl IbDevice {
-    /// The name of the device; where no output shows it, the LID of its port or its GUID.
+    /// The name of the device; if no output shows a name, the LID of its port or its GUID.
     pub fn called(&self) -> String {
         let lid = self.ports.first().and_then(|port| port.lid);
         match (self.name.is_empty(), lid, self.node_guid) {
@@ -129,10 +130,10 @@ impl IbDevice {
 }
 
 impl Guid {
-    /// Value of a device or port that has no GUID.
+    /// The GUID zero: the device or port has no GUID.
     pub const NONE: Self = Self(0);
 
-    /// The GUID in the lower half of a GID, which is written as an address of IPv6.
+    /// The GUID in the lower half of a GID, which is written like an IPv6 address.
     pub fn of_gid(gid: &str) -> Option<Self> {
         let gid: Ipv6Addr = gid.parse().ok()?;
         Some(Self(gid.to_bits() as u64))
@@ -140,14 +141,14 @@ impl Guid {
 }
 
 impl Guid {
-    /// The GUID in the format of `ip link`: `00:02:c9:03:00:10:0a:1b`.
+    /// The GUID as `ip link` writes it: `00:02:c9:03:00:10:0a:1b`.
     pub fn bytes(self) -> String {
         self.0.to_be_bytes().map(|byte| format!("{byte:02x}")).join(":")
     }
 }
 
-/// Returns the command that starts a subnet manager for the port with a GUID, and the one that ends it. A manager
-/// serves the network of one port only.
+/// Returns the command that starts a subnet manager for the port with this GUID, and the command that ends it. A
+/// manager serves only the network of one port.
 pub fn commands_of_manager(guid: &str) -> [String; 2] {
     // The brackets keep the pattern from matching the command itself.
     let end = format!("sudo pkill -f \"[o]pensm -B -g {guid}\"");
@@ -155,7 +156,7 @@ pub fn commands_of_manager(guid: &str) -> [String; 2] {
 }
 
 impl fmt::Display for Guid {
-    /// Writes the GUID in the format that ibstat prints and `opensm -g` accepts.
+    /// Writes the GUID as `ibstat` prints it and `opensm -g` accepts it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:016x}", self.0)
     }
@@ -167,29 +168,29 @@ impl fmt::Display for Guid {
 pub struct IbPort {
     /// Number of the port, from 1.
     pub number: u32,
-    /// State of the link.
+    /// Logical state of the link.
     pub state: Option<LinkState>,
-    /// State of the wire.
+    /// Physical state of the wire.
     pub physical: Option<PhysicalState>,
-    /// The rate, width and speed that the link runs at.
+    /// Rate, width and speed at which the link runs.
     pub rate: Option<IbRate>,
-    /// The link layer of the port.
+    /// The link layer: InfiniBand or Ethernet.
     pub layer: Option<Layer>,
-    /// Local identifier; 0 until a subnet manager gives one.
+    /// Local identifier (LID) of the port; 0 until a subnet manager sets one.
     pub lid: Option<u64>,
-    /// LID of the subnet manager; 0 if there is none.
+    /// LID of the network's subnet manager; 0 if there is none.
     pub sm_lid: Option<u64>,
     /// Addresses of the port (GIDs).
     pub gids: Vec<Gid>,
     /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
-    /// The same counters at an earlier time, where outputs show both; empty if there is one reading.
+    /// The counters at an earlier time, where an output has two readings; empty if there is one reading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Counter>,
-    /// Largest payload of a packet in bytes, as it is set; `None` if unknown.
+    /// Largest payload of a packet in bytes, as it is configured; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Largest payload that the port supports; `None` if unknown.
+    /// Largest payload of a packet in bytes that the port supports; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu_max: Option<u32>,
     /// Whether a subnet manager of this host is bound to the port; `None` if unknown.
@@ -197,19 +198,18 @@ pub struct IbPort {
     pub manages: Option<bool>,
 }
 
-/// Whether a capability mask of a port says that a subnet manager is bound to it.
+/// Whether a port's capability mask shows that a subnet manager is bound to the port.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.6: PortInfo.CapabilityMask, bit 1 is IsSM
 pub const fn is_manager(mask: u64) -> bool {
     mask & 0b10 != 0
 }
 
-/// The rate that a link runs at, with its width and speed.
+/// The rate at which a link runs, with its width and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IbRate {
-    /// The rate as the kernel prints it: up to QDR it is the signalling rate, of which a fifth carries no
-    /// data.
+    /// The rate as the kernel prints it. Up to QDR it is the signalling rate, of which a fifth carries no data.
     pub rate: Rate,
-    /// Number of lanes; 0 if unknown, as where a program shows nothing but the rate.
+    /// Number of lanes; 0 if unknown, as where a program shows only the rate.
     pub width: u32,
     /// Speed of a lane: `SDR`, `QDR`, `FDR` ...; empty if unknown.
     pub speed: String,
@@ -225,80 +225,80 @@ impl fmt::Display for IbRate {
     }
 }
 
-/// What carries a port's packets.
+/// The link layer that carries a port's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RdmaLayer")]
 pub enum Layer {
-    /// InfiniBand.
+    /// Packets have InfiniBand headers.
     InfiniBand,
-    /// Ethernet: RoCE or iWARP.
+    /// Packets are Ethernet frames: RoCE or iWARP.
     Ethernet,
 }
 
-/// State of a link, by `enum ib_port_state`.
+/// Logical state of a link, as in `enum ib_port_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
     /// There is no link.
     Down,
-    /// There is a link; no subnet manager has set it up yet.
+    /// There is a link, but no subnet manager has set it up yet.
     Initializing,
-    /// Set up but not started.
+    /// The link is set up but not started.
     Armed,
-    /// Link is in use.
+    /// The link is in use.
     Active,
-    /// Link is in use after a short fault.
+    /// The link is in use, after a short fault.
     #[serde(rename = "active, deferred")]
     ActiveDefer,
 }
 
-/// State of the wire, by `enum ib_port_phys_state`.
+/// Physical state of the wire, as in `enum ib_port_phys_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhysicalState {
-    /// Asleep.
+    /// The port sleeps to save energy.
     Sleep,
-    /// Looks for the other end.
+    /// The port looks for the other end.
     Polling,
-    /// Switched off.
+    /// The port is switched off.
     Disabled,
-    /// Negotiates width and speed.
+    /// Both ends negotiate width and speed.
     Training,
     /// The wire works.
     #[serde(rename = "link up")]
     LinkUp,
-    /// Recovers from errors.
+    /// The port recovers from errors on the wire.
     #[serde(rename = "error recovery")]
     ErrorRecovery,
-    /// Under test.
+    /// The wire is under test.
     #[serde(rename = "test")]
     PhyTest,
 }
 
-/// An address of a port.
+/// An address of a port (GID).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gid {
     /// Index of the address in the port's table.
     pub index: u32,
     /// The address, as sysfs writes it.
     pub gid: String,
-    /// `IB/RoCE v1` or `RoCE v2`; empty when unknown.
+    /// Kind of the address: `IB/RoCE v1` or `RoCE v2`; empty when unknown.
     pub kind: String,
-    /// Network port that owns the address; empty when none does.
+    /// Network port that owns the address; empty when there is none.
     pub netdev: String,
 }
 
-/// LIDs that no port has: that of a port without a manager, and the permissive ones of InfiniBand and
-/// Omni-Path.
+/// LIDs that no port has: 0 is a port that no manager has served; the other two are the permissive LIDs of InfiniBand
+/// and Omni-Path.
 const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 
 impl IbPort {
-    /// Whether the link is in use.
+    /// Whether the link of the port is in use.
     pub fn is_active(&self) -> bool {
         self.state.is_some_and(LinkState::is_active)
     }
 
-    /// The rate of a port that is in use.
+    /// The rate of the port; `None` if its link is not in use.
     pub fn in_use(&self) -> Option<&IbRate> {
         self.rate.as_ref().filter(|_| self.is_active())
     }
@@ -311,26 +311,26 @@ impl IbPort {
         }
     }
 
-    /// The negotiated rate; sysfs shows a rate for a port without a link too.
+    /// The negotiated rate; `None` without a link. sysfs shows a rate for a port without a link too.
     pub fn agreed(&self) -> Option<&IbRate> {
         self.rate.as_ref().filter(|_| self.has_link() == Some(true))
     }
 
-    /// GUID of an InfiniBand port: the lower half of its first GID. The upper half names the subnet.
+    /// GUID of an InfiniBand port: the lower half of its first GID. The upper half identifies the subnet.
     pub fn guid(&self) -> Option<Guid> {
         let own = self.gids.iter().find(|gid| gid.index == 0);
         let own = own.filter(|_| self.layer == Some(Layer::InfiniBand))?;
         Guid::of_gid(&own.gid)
     }
 
-    /// LID of the subnet manager that set this port up, or is about to.
+    /// LID of the subnet manager that has set up this port, or is about to; `None` if there is none.
     pub fn manager(&self) -> Option<u64> {
         self.sm_lid.filter(|lid| !NO_LIDS.contains(lid))
     }
 }
 
 impl Layer {
-    /// The name of the state in one word.
+    /// Name of the link layer.
     pub fn name(self) -> &'static str {
         match self {
             Self::InfiniBand => "InfiniBand",
@@ -340,12 +340,12 @@ impl Layer {
 }
 
 impl LinkState {
-    /// Whether the link is in use.
+    /// Whether the link is in use in this state.
     pub fn is_active(self) -> bool {
         matches!(self, Self::Active | Self::ActiveDefer)
     }
 
-    /// The name in a word or two.
+    /// Name of the state in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -356,7 +356,7 @@ impl LinkState {
         }
     }
 
-    /// The state with this number; `None` for an unknown number.
+    /// The state with this number in the kernel; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [Self::Down, Self::Initializing, Self::Armed, Self::Active, Self::ActiveDefer];
         states.get((number as usize).checked_sub(1)?).copied()
@@ -364,7 +364,7 @@ impl LinkState {
 }
 
 impl PhysicalState {
-    /// The name in a word or two.
+    /// Name of the state in a word or two.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "sleep",
@@ -377,7 +377,7 @@ impl PhysicalState {
         }
     }
 
-    /// The state with this number; `None` for an unknown number.
+    /// The state with this number in the kernel; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
         let states = [
             Self::Sleep,

@@ -1,4 +1,4 @@
-//! The link of a port: the result of the negotiation with the other end of the wire.
+//! The link of a port, as it was negotiated with the other end of the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::Nic;
 use linerate_units::Rate;
 
-/// Drivers of USB classes and of modems, whose devices do not report duplex: older kernels show half for them.
+/// Drivers of USB classes and of modems. Their devices do not report duplex, and older kernels show half duplex for
+/// them.
 //= USB Class Definitions for Communications Devices 1.2: no duplex; Linux drivers/net/usb/usbnet.c,
 //= usbnet_get_link_ksettings_internal, and the drivers that use it
 const WITHOUT_DUPLEX: [&str; 12] = [
@@ -28,20 +29,20 @@ const WITHOUT_DUPLEX: [&str; 12] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkModes {
-    /// Speed; `None` if the driver does not report it.
+    /// Speed of the link; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Duplex of the link.
+    /// Duplex of the link: whether both ends may send at the same time.
     pub duplex: Option<Duplex>,
-    /// Whether the speed is agreed with the other end.
+    /// Whether the speed was negotiated with the other end.
     pub autoneg: Option<bool>,
-    /// Whether the port fell back to its speed from a faster one that was negotiated, by what its driver logged.
+    /// Whether the driver logged that the port fell back from a faster negotiated speed to the present one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub downshifted: bool,
-    /// Lanes in use.
+    /// Number of lanes in use.
     pub lanes: Option<u32>,
     /// Modes that the port and its transceiver support: `100000baseCR4/Full`.
     pub supported: Vec<String>,
-    /// Modes that the port offers.
+    /// Modes that the port offers to the other end.
     pub advertised: Vec<String>,
     /// Modes that the other end offers; empty when unknown.
     pub peer: Vec<String>,
@@ -57,19 +58,19 @@ pub enum Duplex {
     Full,
 }
 
-/// Forward error correction.
+/// Forward error correction of a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fec {
-    /// The mode in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
+    /// The mode of error correction in use: `RS`, `BASER`, `LLRS`, `None`; empty if unknown.
     pub active: String,
-    /// The configured modes of error correction.
+    /// The modes of error correction that are configured.
     pub configured: Vec<String>,
-    /// Whether the driver chooses.
+    /// Whether the driver chooses the mode.
     pub auto: Option<bool>,
-    /// Number of blocks that error correction repaired.
+    /// Number of blocks with errors that were corrected.
     pub corrected: Option<u64>,
-    /// Blocks that could not be corrected: their packets are lost.
+    /// Number of blocks that could not be corrected. Their packets are lost.
     pub uncorrectable: Option<u64>,
 }
 
@@ -77,47 +78,50 @@ pub struct Fec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pause {
-    /// Agreed with the other end.
+    /// Whether flow control was negotiated with the other end.
     pub autoneg: Option<bool>,
-    /// The port pauses at the other end's request.
+    /// Whether the port pauses when the other end requests it.
     pub rx: Option<bool>,
-    /// The port asks the other end to pause.
+    /// Whether the port requests pauses of the other end.
     pub tx: Option<bool>,
-    /// Pause frames received.
+    /// Pause frames that the port received.
     pub rx_frames: Option<u64>,
-    /// Pause frames sent.
+    /// Pause frames that the port sent.
     pub tx_frames: Option<u64>,
 }
 
 impl LinkModes {
-    /// Whether only one end may send at a time. Above 1 Gb/s there is no half duplex, whatever a driver says.
+    /// Whether the link is half duplex: only one end may send at a time. Above 1 Gb/s there is no half duplex, whatever
+    /// a driver reports.
     //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
     pub fn is_half(&self) -> bool {
         const FASTEST: Rate = Rate(1_000_000_000);
         self.duplex == Some(Duplex::Half) && self.speed.is_none_or(|speed| speed <= FASTEST)
     }
 
-    /// The fastest mode that both ends offer; `None` if the other end's are unknown.
+    /// Speed of the fastest mode that both ends offer; `None` if the modes of the other end are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {
         self.fastest_of(&self.advertised)
     }
 
-    /// The fastest mode that this port supports and the other end offers, whether or not this port offers it.
+    /// Speed of the fastest mode that this port supports and the other end offers, even if this port does not offer it.
     pub fn fastest_possible(&self) -> Option<Rate> {
         self.fastest_of(&self.supported)
     }
 
-    /// The fastest mode that this port offers.
+    /// Speed of the fastest mode that this port offers.
     pub fn fastest_offered(&self) -> Option<Rate> {
         fastest(&self.advertised)
     }
 
-    /// The fastest mode that this port offers; of one of which that is not known, the fastest that it supports.
+    /// Speed of the fastest mode that this port offers; if its offers are unknown, of the fastest mode that it
+    /// supports.
     pub fn fastest_own(&self) -> Option<Rate> {
         self.fastest_offered().or_else(|| fastest(&self.supported))
     }
 
-    /// The fastest mode of twisted pairs that the port supports, which negotiates; `None` if it has modes of another medium.
+    /// Speed of the fastest twisted-pair mode that the port supports, if that mode needs negotiation; `None` if the
+    /// port has modes of another medium.
     //= IEEE 802.3-2022, section 40.5.1: all 1000BASE-T PHYs negotiate
     pub fn fastest_of_pairs(&self) -> Option<Rate> {
         const NEGOTIATES: Rate = Rate(1_000_000_000);
@@ -128,7 +132,7 @@ impl LinkModes {
         fastest.filter(|_| modes.all(|mode| is_of_pairs(&mode)))
     }
 
-    /// The supported modes that the port does not offer.
+    /// Modes that the port supports and does not offer.
     pub fn withheld(&self) -> impl Iterator<Item = &str> {
         let is_withheld =
             |mode: &&String| mode_speed(mode).is_some() && !self.advertised.contains(mode);
@@ -146,30 +150,30 @@ fn fastest(modes: &[String]) -> Option<Rate> {
 }
 
 impl Nic {
-    /// Duplex of its link; `None` if its driver cannot know it, whatever the kernel shows.
+    /// Duplex of the port's link; `None` if its driver cannot know it, whatever the kernel shows.
     pub fn duplex(&self) -> Option<Duplex> {
-        let is_told = !WITHOUT_DUPLEX.contains(&self.driver.as_str());
-        self.link.duplex.filter(|_| is_told)
+        let is_reported = !WITHOUT_DUPLEX.contains(&self.driver.as_str());
+        self.link.duplex.filter(|_| is_reported)
     }
 
-    /// Whether only one end of its link may send at a time, by [`LinkModes::is_half`].
+    /// Whether the port's link is half duplex, by [`LinkModes::is_half`].
     pub fn is_half(&self) -> bool {
         self.duplex().is_some() && self.link.is_half()
     }
 }
 
-/// Twice the speed of the fastest specified port: a higher value is not a speed.
+/// Twice the speed of the fastest specified port, in Mb/s. A higher value is no speed.
 //= IEEE P802.3dj: 1.6 Tb/s Ethernet
 const FASTEST_MBPS: u64 = 3_200_000;
 
-/// Speed in Mb/s as drivers report it; `None` for the values that mean unknown (0, -1 in 16 and in 32 bits) and
-/// for impossible ones.
+/// Speed from Mb/s as drivers report it; `None` for values that mean unknown (0, and -1 in 16 or 32 bits), and for
+/// impossible ones.
 pub fn speed_of_mbps(mbps: u64) -> Option<Rate> {
     let known = mbps != 0 && mbps != u64::from(u16::MAX) && mbps <= FASTEST_MBPS;
     known.then_some(Rate(mbps.saturating_mul(1_000_000)))
 }
 
-/// Speed of a mode by its name: `100000baseCR4/Full`. Names that are no mode (`Pause`) have none.
+/// Speed of a mode by its name: `100000baseCR4/Full`. `None` for names that are no mode (`Pause`).
 pub fn mode_speed(name: &str) -> Option<Rate> {
     let (mbps, _) = name.split_once("base")?;
     speed_of_mbps(mbps.parse().ok()?)

@@ -1,4 +1,4 @@
-//! Network ports: their hardware, settings and parts.
+//! Network ports: their hardware, their settings and the ports below them.
 
 pub mod counted;
 mod errors;
@@ -25,18 +25,18 @@ pub use offloads::Offloads;
 pub use queues::{Channels, Coalesce, Queue, QueueDirection, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
-/// Minimum speed of a port for which one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive
-/// per second, and 14.9 million of the smallest. A tenth of that is possible for any CPU.
+/// Minimum speed of a port for which one CPU may be too few. At 10 Gb/s, 812,000 full Ethernet frames arrive per
+/// second, or 14.9 million of the smallest. Any CPU can process a tenth of that.
 //= IEEE 802.3-2022, sections 3.1.1 and 4.4.2: 1538 bytes on the wire for a full frame, 84 for the smallest
 pub const FAST: Rate = Rate(10_000_000_000);
 
-/// Buses of emulated devices: the speed of their ports is nominal.
+/// Buses of emulated devices. The speed of their ports is nominal.
 pub const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
-/// Drivers of emulated devices on other buses: the speed of their ports is nominal.
+/// Drivers of emulated devices on other buses. The speed of their ports is nominal.
 pub const VIRTUAL_DRIVERS: [&str; 8] =
     ["virtio_net", "hv_netvsc", "vif", "vmxnet3", "ena", "gve", "mana", "ibmveth"];
 
-/// Largest number of shapers of a port that are kept.
+/// Largest number of shapers of one port that are kept.
 pub const SHAPERS_MAX: usize = 64;
 
 /// All ports of a network namespace.
@@ -45,12 +45,12 @@ pub const SHAPERS_MAX: usize = 64;
 pub struct Network {
     /// The ports, in the kernel's order.
     pub nics: Vec<Nic>,
-    /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
+    /// IP fragments that this network namespace counted since boot; `None` if they were not read, or if there is no
+    /// tunnel.
     pub fragments: Option<Fragments>,
-    /// Addresses of the ports that have any.
+    /// Addresses of the ports that have any address.
     pub addresses: Vec<PortAddresses>,
-    /// Names of the ports by which packets without a route of their own leave; `None` if unknown. Read if there is a Wi-Fi
-    /// port.
+    /// Names of the ports of the default routes; `None` if unknown. They are read only if there is a Wi-Fi port.
     pub default_ports: Option<Vec<String>>,
     /// The readings of network ports that failed.
     pub gaps: Vec<Gap>,
@@ -60,57 +60,57 @@ pub struct Network {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortAddresses {
-    /// Index of the port.
+    /// Index of the port in its network namespace.
     pub port: u32,
-    /// Hardware address; empty if it has none, or if unknown.
+    /// Hardware address of the port; empty if it has none, or if unknown.
     pub hardware: String,
-    /// Addresses of IP that are valid beyond the link, with the leading bits of their networks: `192.0.2.7/24`.
+    /// IP addresses that are valid beyond the link, with the prefix lengths of their networks: `192.0.2.7/24`.
     pub ip: Vec<String>,
 }
 
-/// IP fragments since boot, IPv4 and IPv6 together.
+/// Counts of IP fragments since boot, IPv4 and IPv6 together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fragments {
-    /// Fragments made of packets that were too large for a port.
+    /// Fragments created from packets that were too large for a port.
     #[serde(serialize_with = "exact")]
     pub created: u64,
-    /// Fragments received, to be reassembled.
+    /// Fragments received, before they are reassembled.
     #[serde(serialize_with = "exact")]
     pub received: u64,
-    /// Packets that were too large and must not be fragmented.
+    /// Packets that were too large for a port and must not be fragmented.
     #[serde(serialize_with = "exact")]
     pub refused: u64,
 }
 
-/// A network port. Unknown text is empty; `None` is unknown or not supported, and if it should have been known
-/// there is a gap.
+/// A network port. Unknown text is empty. `None` means unknown or not supported; if the value should be known, there is
+/// a gap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nic {
-    /// Interface name.
+    /// Name of the port, such as `eth0`.
     pub name: String,
-    /// Index in its network namespace; where it is unknown, a number above 2^31 - 1, which no kernel gives.
+    /// Index of the port in its network namespace. If it is unknown, a number above 2^31 - 1, which no kernel uses.
     pub index: u32,
-    /// Kind of a port made by software: `veth`, `bond`, `vlan`, `vxlan`, `ipoib` ...
+    /// Kind of a port that is made by software: `veth`, `bond`, `vlan`, `vxlan`, `ipoib` ...; empty for other ports.
     pub kind: String,
-    /// Driver: `mlx5_core`, `virtio_net`.
+    /// Name of the port's driver: `mlx5_core`, `virtio_net`.
     pub driver: String,
-    /// Version of the firmware.
+    /// Version of the port's firmware.
     pub firmware: String,
-    /// Device that it belongs to, by the name on its bus: `0000:03:00.0`, `virtio2`.
+    /// Name of the device that the port belongs to, on its bus: `0000:03:00.0`, `virtio2`.
     pub device: String,
-    /// PCI address of the device, or of its parent; empty for USB devices, which have no slot.
+    /// PCI address of the port's device, or of its parent; empty for USB devices, which have no slot.
     pub pci: String,
-    /// The signalling rate of the port's USB link, including headers and waits; `None` if the port is not on
+    /// The signalling rate of the port's USB link, of which headers and waits take a part; `None` if the port is not on
     /// USB.
     pub usb: Option<Rate>,
-    /// The hubs above it on USB, the nearest first.
+    /// The USB hubs above the port, the nearest first.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, HUBS_MAX>")]
     pub usb_hubs: Vec<Hub>,
-    /// NUMA node.
+    /// NUMA node of the port's device.
     pub node: Option<u32>,
-    /// Whether it is a Wi-Fi port.
+    /// Whether the port is a Wi-Fi port.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_wifi: bool,
     /// Whether the port has no wire of its own: its speed is nominal and gives no ceiling.
@@ -119,13 +119,13 @@ pub struct Nic {
     pub up: bool,
     /// Why the port is down, if the driver reports it: `no cable`.
     pub down: String,
-    /// Maximum transmission unit in bytes.
+    /// Maximum transmission unit of the port, in bytes.
     pub mtu: Option<u32>,
-    /// The largest value that the driver accepts.
+    /// The largest MTU that the driver accepts.
     pub mtu_max: Option<u32>,
-    /// The link modes that were agreed with the other end of the wire.
+    /// The link modes of both ends of the wire, and the speed in use.
     pub link: LinkModes,
-    /// Forward error correction.
+    /// Forward error correction of the link.
     pub fec: Option<Fec>,
     /// The offloads: work that the device or the stack does for many packets at once.
     pub offloads: Option<Offloads>,
@@ -133,7 +133,7 @@ pub struct Nic {
     pub channels: Option<Channels>,
     /// Sizes of the descriptor rings.
     pub rings: Option<Rings>,
-    /// Interrupt coalescing.
+    /// How interrupts of the port are delayed and combined.
     pub coalesce: Option<Coalesce>,
     /// Flow control on the link.
     pub pause: Option<Pause>,
@@ -143,126 +143,125 @@ pub struct Nic {
     pub threaded: Option<bool>,
     /// Queues with the CPUs and interrupts that serve them, receive queues first.
     pub queues: Vec<Queue>,
-    /// The ports below this one.
+    /// The ports below this one, and the port that it is part of.
     pub stack: Stack,
-    /// Queueing discipline at its root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
+    /// Queueing discipline at the port's root: `mq`, `fq_codel`, `noqueue`; empty when unknown.
     pub qdisc: String,
-    /// Disciplines and classes that delay packets on purpose.
+    /// Queueing disciplines and classes of the port that delay packets on purpose.
     #[serde(deserialize_with = "super::bounded::at_most::<_, _, SHAPERS_MAX>")]
     pub shapers: Vec<Shaper>,
-    /// Errors and drops since boot.
+    /// Errors and drops of the port since boot.
     pub errors: PortErrors,
-    /// The driver's own counters that [`counted::is_kept`] keeps, added up over all queues.
+    /// The driver's own counters, added up over all queues, as far as [`counted::is_kept`] keeps them.
     pub counters: Vec<Counter>,
-    /// What an earlier reading of the same text showed; a record of a run has none.
+    /// What an earlier reading in the same text showed. The record of a run has none.
     #[serde(skip)]
     pub before: Earlier,
 }
 
-/// What the first of several readings of a port showed.
+/// What the first of several readings of a port showed, where a text has several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Earlier {
-    /// The driver's counters; empty if they were read once.
+    /// The driver's counters; empty if they appear only once.
     pub counters: Vec<Counter>,
-    /// Interrupt coalescing; `None` if it was read once.
+    /// Interrupt coalescing; `None` if it appears only once.
     pub coalesce: Option<Coalesce>,
 }
 
-/// The ports below a port, and the port that it is a part of.
+/// The ports below a port, and the bond, bridge or team that it is part of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stack {
     /// Index of the bond, bridge or team that the port is part of.
     pub above: Option<u32>,
-    /// Indices of the ports that the port is made of.
+    /// Indices of the ports directly below, which this port is made of.
     pub below: Vec<u32>,
-    /// True if the lower port is in another network namespace.
+    /// Whether the port below is in another network namespace.
     pub below_hidden: bool,
-    /// Aggregator of LACP that a member of a bond is in.
+    /// Number of the LACP aggregator that this member of a bond is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregator: Option<u16>,
-    /// Tag of a VLAN.
+    /// VLAN tag of a VLAN port.
     pub vlan: Option<u16>,
-    /// How a bond spreads traffic.
+    /// How the bond distributes traffic, if the port is a bond.
     pub bond: Option<Bond>,
-    /// The bytes that a tunnel adds to each packet; `None` for other ports, and in records from before it was
-    /// read.
+    /// The bytes that a tunnel adds to each packet; `None` for other ports, and in records from before this was read.
     pub tunnel: Option<Tunnel>,
 }
 
-/// How a bond spreads traffic.
+/// How a bond distributes traffic over its members.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bond {
-    /// `802.3ad`, `active-backup` ...
+    /// Mode of the bond: `802.3ad`, `active-backup` ...
     pub mode: String,
-    /// The fields that the bond's hash includes: `layer2`, `layer3+4` ...
+    /// The packet fields by which the bond chooses a member: `layer2`, `layer3+4` ...
     pub hash: String,
-    /// Index of the only member in use, if there is one.
+    /// Index of the only member in use; `None` if several are in use.
     pub active: Option<u32>,
-    /// Aggregator of LACP whose members carry the traffic.
+    /// Number of the LACP aggregator whose members carry the traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregator: Option<u16>,
-    /// Hardware address of the system that answers by LACP in this aggregator; zeros if none does, empty if unknown.
+    /// Hardware address of the LACP partner in this aggregator; zeros if no system answers, empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub partner: String,
 }
 
-/// The mode of a bond that agrees with the other end by LACP.
+/// The mode of a bond that uses LACP with the other end.
 pub const AGGREGATED: &str = "802.3ad";
 
-/// Fields that a bond may hash and that are the same for all packets between two hosts.
+/// Names of hash policies that use only fields which all packets between two hosts have in common.
 //= Linux Documentation/networking/bonding.rst, xmit_hash_policy
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 
 impl Bond {
-    /// Whether a member carries traffic of an aggregated bond, as far as its aggregator says so: LACP uses the ports of
-    /// one aggregator.
+    /// Whether a member carries traffic of the bond, as far as its aggregator shows: LACP uses the ports of one
+    /// aggregator only.
     pub fn aggregates(&self, member: &Nic) -> bool {
         let own = self.aggregator.zip(member.stack.aggregator);
         self.mode != AGGREGATED || own.is_none_or(|(own, of_member)| own == of_member)
     }
 
-    /// Whether no system answers by LACP.
+    /// Whether the bond uses LACP and no system at the other end answers.
     pub fn has_no_partner(&self) -> bool {
         self.mode == AGGREGATED && self.partner == "00:00:00:00:00:00"
     }
 
-    /// Whether all traffic to one host leaves the bond by one member.
+    /// Whether all traffic to one host leaves the bond through one member.
     pub fn sends_by_one(&self) -> bool {
         self.mode != "balance-rr" && OF_HOSTS.contains(&self.hash.as_str())
     }
 }
 
 impl Nic {
-    /// The number of known queues of one direction.
+    /// The number of known queues in one direction.
     pub fn queues_of(&self, way: QueueDirection) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
     }
 
-    /// The slowest wire of USB between it and its controller, by [`usb::slowest`].
+    /// The slowest USB wire between the port and its controller, by [`usb::slowest`].
     pub fn slowest_usb(&self) -> Option<(Option<&str>, Rate)> {
         self.usb.map(|own| usb::slowest(own, &self.usb_hubs))
     }
 
-    /// Whether the port was made by software: no device sends interrupts for it.
+    /// Whether the port is made by software, so that no device sends interrupts for it.
     pub fn is_software(&self) -> bool {
         let own_kind = !self.kind.is_empty() && self.driver == self.kind;
         self.is_virtual && (own_kind || self.driver == "loopback")
     }
 
-    /// CPUs that RPS hands received packets to.
+    /// CPUs to which RPS passes received packets.
     pub fn rps_cpus(&self) -> BTreeSet<u32> {
         let receive = self.queues.iter().filter(|q| q.direction == QueueDirection::Rx);
         receive.filter_map(|q| q.cpus.clone()).flatten().collect()
     }
 
-    /// Whether the port has a wire of [`FAST`] or more: slower wires are filled with any settings.
+    /// Whether the port has a wire of [`FAST`] or more. Any settings fill a slower wire.
     pub fn is_fast(&self) -> bool {
         !self.is_virtual && self.has_fast_speed()
     }
 
-    /// Whether its speed, which may be nominal, is [`FAST`] or more.
+    /// Whether the port's speed, which may be nominal, is [`FAST`] or more.
     pub fn has_fast_speed(&self) -> bool {
         self.link.speed.is_some_and(|speed| speed >= FAST)
     }
@@ -279,8 +278,8 @@ impl Network {
         self.nics.iter().find(|nic| nic.index == index)
     }
 
-    /// The tunnels that leave checksums and segmentation to the port with this index, or may: the port below some is
-    /// unknown.
+    /// The tunnels that leave checksums and segmentation to the port with this index, or may do so because the port
+    /// below them is unknown.
     pub fn wrapping_over(&self, index: u32) -> Vec<&Nic> {
         let may_leave_by = |nic: &&Nic| {
             let leaves = self.leaves(nic.index);
@@ -290,8 +289,8 @@ impl Network {
         tunnels.filter(may_leave_by).collect()
     }
 
-    /// The ports at the bottom of the one with this index, through bonds, bridges, VLANs and
-    /// tunnels; the port itself if nothing is below. A loop, which no kernel makes, ends.
+    /// The lowest ports below the port with this index, through bonds, bridges, VLANs and tunnels; the port itself if
+    /// nothing is below it. The search ends even if ports form a loop.
     pub fn leaves(&self, index: u32) -> Vec<u32> {
         let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
         let mut open = vec![index];
@@ -314,7 +313,7 @@ impl Network {
 pub(super) mod tests {
     use super::*;
 
-    /// A port and the ports below it.
+    /// A port with this index, on top of the ports `below`.
     pub(crate) fn nic(index: u32, below: &[u32]) -> Nic {
         let stack = Stack { below: below.to_vec(), ..Stack::default() };
         Nic { name: format!("eth{index}"), index, stack, ..Nic::default() }
@@ -340,7 +339,7 @@ pub(super) mod tests {
 
     #[test]
     fn leaves_are_found_through_all_layers_and_loops_end() {
-        // A VLAN on a bond of two.
+        // A VLAN on a bond with two members.
         let nics = vec![nic(9, &[5]), nic(5, &[2, 3]), nic(2, &[]), nic(3, &[])];
         let network = Network { nics, ..Network::default() };
         assert_eq!(network.leaves(9), [2, 3]);

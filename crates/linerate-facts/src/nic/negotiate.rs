@@ -1,4 +1,4 @@
-//! Commands that switch the negotiation of speed and duplex of a port on, and off again.
+//! Commands that switch a port's negotiation of speed and duplex on, and restore the old state.
 
 use super::{Duplex, Nic};
 use crate::advice::{Advice, Kept};
@@ -6,7 +6,7 @@ use linerate_plan::path::Side;
 use linerate_units::shell::word;
 
 impl Nic {
-    /// Switches negotiation on. Where a part of the old state is unknown it is saved first.
+    /// Advice that switches negotiation on. If a part of the old state is unknown, a step saves it first.
     pub fn negotiate(&self, host: Option<Side>, what: &str) -> Advice {
         let name = word(&self.name);
         let set = |to: &str| format!("sudo ethtool -s {name} autoneg {to}");
@@ -23,7 +23,7 @@ impl Nic {
         advice.set(host, set("on")).undo_on(host, set(&old))
     }
 
-    /// Offers all modes that the port supports: what `autoneg on` means without a mode, a speed or a duplex.
+    /// Advice to offer all modes that the port supports: `autoneg on` does this if no mode, speed or duplex is given.
     //= ethtool, netlink/settings.c, nl_sset_compat_linkmodes; undo: ethtool 5.6 or later
     pub(crate) fn offer_all(&self, what: &str) -> Advice {
         let name = word(&self.name);
@@ -35,8 +35,8 @@ impl Nic {
     }
 }
 
-/// The commands that save the link's settings as `ethtool` shows them, and restore them. Settings that
-/// `ethtool` does not know are left as they are.
+/// Commands that save the link's settings as `ethtool` shows them, and restore them. Settings that `ethtool` does not
+/// show stay as they are.
 fn kept(name: &str) -> Kept {
     const OLD: &str = "$1 ~ /Speed/ && $2 + 0 {s = \" speed \" $2 + 0} \
                        $1 ~ /Duplex/ && /Half|Full/ {d = \" duplex \" tolower($2)} \

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Offloads by the names of the kernel, as `ethtool -k` lists them; sorted.
+/// Offloads of a port, by the kernel's names as in `ethtool -k`, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Offloads {
@@ -13,8 +13,8 @@ pub struct Offloads {
     pub off: Vec<String>,
 }
 
-/// Offloads without which each packet costs a CPU its own work: what people call them, and the
-/// kernel's names, of which one is enough.
+/// Offloads without which each packet costs CPU time of its own: the common name, and the kernel's names, one of which
+/// is enough.
 //= net/ethtool/common.c, netdev_features_strings
 const NEEDED: [(&str, &[&str]); 6] = [
     ("scatter-gather", &["tx-scatter-gather"]),
@@ -26,12 +26,12 @@ const NEEDED: [(&str, &[&str]); 6] = [
 ];
 
 impl Offloads {
-    /// Names of the offloads that bulk traffic needs, are off, and could be on.
+    /// Common names of the offloads that bulk traffic needs, that are off, and that can be switched on.
     pub fn lacking(&self) -> Vec<&'static str> {
         self.missing().map(|(name, _)| name).collect()
     }
 
-    /// The same, with one name that `ethtool -K` accepts for each.
+    /// For each of the offloads in [`Offloads::lacking`], a name that `ethtool -K` accepts.
     pub fn lacking_features(&self) -> Vec<&'static str> {
         self.missing().map(|(_, feature)| feature).collect()
     }

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A setting and its maximum.
+/// The value of a setting, and its maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Setting {
-    /// Present value.
+    /// Present value of the setting.
     pub now: Option<u32>,
-    /// Largest value that the driver accepts.
+    /// Largest value of the setting that the driver accepts.
     pub most: Option<u32>,
 }
 
 impl Setting {
-    /// Both values, if the present one could be raised.
+    /// The present value and the maximum, if the present value can be raised.
     pub fn below_most(self) -> Option<(u32, u32)> {
         let (now, most) = (self.now?, self.most?);
         (now < most).then_some((now, most))
@@ -27,54 +27,54 @@ impl Setting {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Channels {
-    /// Channels that only receive.
+    /// Channels that only receive packets.
     pub rx: Setting,
-    /// Channels that only send.
+    /// Channels that only send packets.
     pub tx: Setting,
-    /// Channels that do both.
+    /// Channels that receive and send packets.
     pub combined: Setting,
 }
 
-/// Descriptor rings of a port, in packets.
+/// Sizes of the descriptor rings of a port, in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Rings {
-    /// Receive.
+    /// Size of a receive ring.
     pub rx: Setting,
-    /// Send.
+    /// Size of a send ring.
     pub tx: Setting,
 }
 
-/// Interrupt coalescing: how long interrupts are delayed.
+/// Interrupt coalescing: how long, and for how many packets, interrupts are delayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Coalesce {
-    /// Microseconds after a packet is received.
+    /// Microseconds from a received packet to the interrupt.
     pub rx_usecs: Option<u32>,
-    /// Packets received before an interrupt.
+    /// Number of packets received before an interrupt.
     pub rx_frames: Option<u32>,
-    /// Microseconds after a packet is sent.
+    /// Microseconds from a sent packet to the interrupt.
     pub tx_usecs: Option<u32>,
-    /// Packets sent before an interrupt.
+    /// Number of packets sent before an interrupt.
     pub tx_frames: Option<u32>,
-    /// The driver adapts the receive settings to the load.
+    /// Whether the driver adapts the receive settings to the load.
     pub adaptive_rx: Option<bool>,
-    /// The driver adapts the send settings to the load.
+    /// Whether the driver adapts the send settings to the load.
     pub adaptive_tx: Option<bool>,
 }
 
-/// How received packets are spread over queues by their hash.
+/// How the card distributes received packets over its queues, by a hash (RSS).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rss {
     /// Hash function: `toeplitz`, `xor`, `crc32`; empty when unknown.
     pub function: String,
-    /// For each value of the hash, the queue.
+    /// Number of the queue for each value of the hash.
     pub table: Vec<u32>,
 }
 
 impl Rss {
-    /// The queues that get packets, in ascending order.
+    /// The queues to which the table sends packets, in ascending order.
     pub fn queues(&self) -> Vec<u32> {
         let queues: BTreeSet<u32> = self.table.iter().copied().collect();
         queues.into_iter().collect()
@@ -87,26 +87,26 @@ impl Rss {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueDirection {
-    /// Receives.
+    /// The queue receives packets.
     Rx,
-    /// The queue sends.
+    /// The queue sends packets.
     Tx,
 }
 
 /// A queue of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// The direction of the packets.
+    /// Whether the queue receives or sends.
     pub direction: QueueDirection,
-    /// Number, counted for each direction.
+    /// Number of the queue. Each direction counts from 0.
     pub number: u32,
-    /// Poller that serves it (6.8+).
+    /// Id of the poller (NAPI) that serves the queue (Linux 6.8 and later).
     pub napi: Option<u32>,
-    /// Interrupt that wakes the poller.
+    /// Number of the interrupt that wakes the poller.
     pub irq: Option<u32>,
-    /// CPUs that packets are handed to (RPS), or that send by this queue (XPS); empty is off.
+    /// CPUs to which packets of a receive queue are passed (RPS), or that use this send queue (XPS); empty is off.
     pub cpus: Option<Vec<u32>>,
-    /// Flows that follow their application (RFS), of a receive queue; 0 is off.
+    /// Number of flows of a receive queue that follow their application to its CPU (RFS); 0 is off.
     pub flows: Option<u64>,
 }
 

@@ -5,41 +5,41 @@ use serde::{Deserialize, Serialize};
 use super::Nic;
 use linerate_ceiling::ethernet::{ETHERNET, GENEVE, GRE, IPIP, Ip, UDP, VLAN, VXLAN, WIREGUARD};
 
-/// The configuration of a tunnel.
+/// How many bytes a tunnel adds to packets, and how it was configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tunnel {
-    /// Least number of bytes that the tunnel adds to a packet of IP; `None` if it is unknown.
+    /// Least number of bytes that the tunnel adds to an IP packet; `None` if unknown.
     pub least: Option<u32>,
-    /// Largest number of bytes that the tunnel adds to a packet of IP; `None` if no bound is known.
+    /// Largest number of bytes that the tunnel adds to an IP packet; `None` if no bound is known.
     pub most: Option<u32>,
-    /// Version of the outer IP, if there is one and it is known.
+    /// IP version of the outer header; `None` if there is no outer IP header, or if unknown.
     pub version: Option<u8>,
-    /// Whether the tunnel carries Ethernet frames, which may have tags of VLANs.
+    /// Whether the tunnel carries Ethernet frames, which may have VLAN tags.
     pub frames: bool,
-    /// Whether the destination is set per packet (collect_md), and the sender limits the size.
+    /// Whether a program or a switch sets the destination of each packet (collect_md) and limits its size.
     pub external: bool,
-    /// MTU of the route to the other end, if it is smaller than the port's.
+    /// MTU of the route to the tunnel's other end, if it is smaller than the MTU of the port.
     pub route_mtu: Option<u32>,
 }
 
-/// The outer IP of a kind of tunnel.
+/// IP version of the outer header of a kind of tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outer {
     V4,
     V6,
     Either,
-    /// The outer headers have no IP.
+    /// The outer headers contain no IP header.
     None,
 }
 
-/// A kind of port that puts packets into packets.
+/// A kind of port that wraps packets into other packets.
 #[derive(Debug, Clone, Copy)]
 pub struct TunnelKind {
-    /// Name of the kind.
+    /// Name of the kind, as the kernel uses it.
     pub name: &'static str,
     outer: Outer,
-    /// Bytes between the outer IP header and the packet or frame inside; `None` if a program or a policy decides.
+    /// Bytes between the outer IP header and the inner packet or frame; `None` if a program or a policy decides.
     headers: Option<u32>,
     /// Whether the tunnel carries Ethernet frames.
     pub frames: bool,
@@ -49,7 +49,7 @@ const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bo
     TunnelKind { name, outer, headers, frames }
 }
 
-/// All kinds of tunnels; the bytes include the UDP header.
+/// All kinds of tunnels. The bytes include the UDP header.
 //= RFC 4213 (sit); RFC 2473 (ip6tnl); Linux Documentation/networking/bareudp.rst; drivers/net/macsec.c, macsec_extra_len
 const KINDS: [TunnelKind; 18] = [
     kind("vxlan", Outer::Either, Some(VXLAN), true),
@@ -78,8 +78,8 @@ impl TunnelKind {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// A tunnel of this kind that adds `besides` to its usual headers; `None` stands for a tunnel without a
-    /// known bound.
+    /// A tunnel of this kind. `besides` is what options add to the usual headers, in bytes; `None` if there is no known
+    /// bound.
     pub fn tunnel(&self, version: Option<u8>, frames: bool, besides: Option<u32>) -> Tunnel {
         let known = match self.outer {
             Outer::V4 => Some(4),
@@ -93,7 +93,7 @@ impl TunnelKind {
             (_, Some(_)) => [Ip::V4.header(); 2],
             (_, None) => Ip::ALL.map(Ip::header),
         };
-        // A macsec port carries the same Ethernet frames as the port below: only the bytes in between count.
+        // A macsec port carries the same Ethernet frames as the port below, so only the additional bytes count.
         let frame = if frames && self.outer != Outer::None { ETHERNET } else { 0 };
         let added = self.headers.map(|headers| headers + frame);
         Tunnel {
@@ -107,7 +107,7 @@ impl TunnelKind {
 }
 
 impl Tunnel {
-    /// `50 bytes of headers (vxlan over IPv4)`.
+    /// The added bytes in words: `50 bytes of headers (vxlan over IPv4)`.
     pub fn words(&self, kind: &str) -> Option<String> {
         let least = self.least?;
         let over = match self.version {
@@ -123,8 +123,8 @@ impl Tunnel {
     }
 }
 
-/// Kinds whose packets the kernel wraps into others, and leaves checksums and segmentation to the port below. Each may
-/// be `external`: a program or a switch sets the destination of each packet, and limits its size.
+/// Kinds of tunnels whose packets the kernel wraps, while the port below computes checksums and segments. Each may be
+/// `external`: a program or a switch sets the destination of each packet, and limits its size.
 const WRAPPING: [&str; 12] = [
     "vxlan",
     "geneve",
@@ -140,10 +140,10 @@ const WRAPPING: [&str; 12] = [
     "bareudp",
 ];
 
-/// Kinds that put each packet into a datagram.
+/// Kinds of tunnels that wrap each packet into a UDP datagram.
 const OVER_UDP: [&str; 4] = ["vxlan", "geneve", "bareudp", "wireguard"];
 
-/// Whether this is the name that Open vSwitch or Cilium gives to its tunnels, all of which are `external`.
+/// Whether a port's name is one that Open vSwitch or Cilium gives its tunnels, all of which are `external`.
 //= Open vSwitch, lib/netdev-vport.c: genev_sys_6081, vxlan_sys_4789, gre_sys; Cilium, pkg/defaults: cilium_vxlan
 fn is_of_switch(name: &str) -> bool {
     name.contains("_sys_") || name.ends_with("_sys") || name.starts_with("cilium_")
@@ -155,30 +155,31 @@ impl Nic {
         WRAPPING.contains(&self.kind.as_str())
     }
 
-    /// Whether the port is a tunnel that puts each packet into a datagram of UDP: by its kind, or by FOU or GUE.
+    /// Whether the port is a tunnel that wraps each packet into a UDP datagram, because of its kind or by FOU or GUE.
     pub fn is_over_udp(&self) -> bool {
-        let (kind, told) = (TunnelKind::named(&self.kind), self.stack.tunnel.as_ref());
-        let usual = |(kind, told): (&TunnelKind, &Tunnel)| {
-            kind.tunnel(told.version, told.frames, None).least
+        let (kind, reported) = (TunnelKind::named(&self.kind), self.stack.tunnel.as_ref());
+        let usual = |(kind, reported): (&TunnelKind, &Tunnel)| {
+            kind.tunnel(reported.version, reported.frames, None).least
         };
-        let more = kind.zip(told).and_then(usual).zip(told.and_then(|told| told.least));
+        let more =
+            kind.zip(reported).and_then(usual).zip(reported.and_then(|reported| reported.least));
         let has_header = more.is_some_and(|(usual, least)| least >= usual.saturating_add(UDP));
         OVER_UDP.contains(&self.kind.as_str()) || self.is_wrapping() && has_header
     }
 
-    /// Whether a program or a switch sets the destination of each packet of a tunnel, and limits its size; `None` if that
-    /// is unknown, as of a tree of files.
+    /// Whether a program or a switch sets the destination of each packet of the tunnel, and limits its size; `None` if
+    /// that is unknown, as in a tree of files.
     pub fn is_led(&self) -> Option<bool> {
-        let told = self.stack.tunnel.as_ref().map(|tunnel| tunnel.external);
-        match told {
+        let reported = self.stack.tunnel.as_ref().map(|tunnel| tunnel.external);
+        match reported {
             _ if is_of_switch(&self.name) => Some(true),
             None if self.is_wrapping() => None,
-            told => Some(told == Some(true)),
+            reported => Some(reported == Some(true)),
         }
     }
 
-    /// The bytes that a tunnel adds to packets; `None` for other ports. Older records do not have them: then
-    /// the bytes that a tunnel of its kind adds over IPv4.
+    /// The bytes that the tunnel adds to packets; `None` for other ports. If an older record lacks them, they are those
+    /// of this kind of tunnel over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
         let usual = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, Some(0));
         let read = self.stack.tunnel.clone();
@@ -194,20 +195,20 @@ impl Nic {
 /// A packet that is too large for the port below a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overflow<'a> {
-    /// The tunnel.
+    /// The tunnel that wraps the packet.
     pub tunnel: &'a Nic,
     /// The port below the tunnel.
     pub carrier: &'a Nic,
-    /// Bytes of the packet with all headers.
+    /// Bytes of the packet with all headers, including those of the tunnel.
     pub outer: u32,
-    /// Bytes that the port below, or the route from there, carries.
+    /// Largest packet in bytes that the port below, or the route from it, carries.
     pub room: u32,
-    /// The largest packet that certainly fits at the top; `None` if headers have no known bound.
+    /// The largest packet at the top of the stack that certainly fits; `None` if the headers have no known bound.
     pub fits: Option<u32>,
 }
 
-/// The first tunnel in a stack of ports below which a packet of `size` bytes no longer fits. VLAN tags above
-/// a tunnel of frames are inside the tunnel.
+/// The first tunnel in a stack of ports, from the top, whose wrapped packet no longer fits the port below, if a packet
+/// has `size` bytes at the top. VLAN tags above a tunnel that carries frames are inside the tunnel.
 pub fn overflow<'a>(chain: &[&'a Nic], size: u32) -> Option<Overflow<'a>> {
     let (mut least, mut most, mut tags) = (0u32, Some(0u32), 0u32);
     for (at, nic) in chain.iter().enumerate() {
@@ -284,8 +285,8 @@ mod tests {
         Nic { name: format!("{kind}0"), kind: kind.to_owned(), mtu: Some(mtu), ..Nic::default() }
     }
 
-    /// For a packet of this size at the top that does not fit: all its bytes, the room, and the size that would
-    /// fit.
+    /// If a packet of `size` bytes at the top does not fit: its bytes with all headers, the largest that fits below,
+    /// and the largest at the top that would fit.
     fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
         let chain: Vec<&Nic> = chain.iter().collect();
         overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))

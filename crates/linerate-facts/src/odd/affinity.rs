@@ -1,16 +1,16 @@
-//! Commands that move interrupts to other CPUs.
+//! Commands that send interrupts to other CPUs.
 
 use super::{for_each, ranges};
 use crate::advice::{Advice, Kept, Step};
 use crate::irq::Irq;
 
-/// The longest line that a terminal accepts.
+/// The longest line that a terminal accepts, in bytes.
 //= torvalds/linux, drivers/tty/n_tty.c, N_TTY_BUF_SIZE
 const LINE: usize = 4096;
-/// Largest number of interrupts of one command, which fits a line.
+/// Largest number of interrupts in one command, so that the command fits a line.
 pub(super) const MOST: usize = 256;
 
-/// A command that sends each interrupt to its CPUs, and the one that restores the old ones.
+/// Adds a command that sends each interrupt to its CPUs, and a command that restores the old CPUs.
 pub(super) fn send(advice: Advice, irqs: &[&Irq], cpus: &[String], about: &str) -> Advice {
     let irqs = &irqs[..irqs.len().min(MOST)];
     let step = Step::set(None, command(irqs, cpus)).about(about);
@@ -30,7 +30,7 @@ fn numbers(irqs: &[&Irq]) -> Vec<u32> {
     irqs.iter().map(|irq| irq.number).collect()
 }
 
-/// Sends the interrupts to lists of CPUs, one for each.
+/// The command that sends each of the interrupts to its own list of CPUs.
 fn command(irqs: &[&Irq], cpus: &[String]) -> String {
     let first = cpus.first().map_or("", String::as_str);
     if cpus.iter().all(|list| list == first) {

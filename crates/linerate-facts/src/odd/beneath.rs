@@ -1,4 +1,4 @@
-//! What lies between a port and its card: a hypervisor's switch, and an IOMMU that translates.
+//! Rules about what is between a port and its card: a hypervisor's switch, or an IOMMU that translates addresses.
 
 use super::Finding;
 use crate::Inventory;
@@ -7,7 +7,8 @@ use crate::nic::Nic;
 use crate::pci::{self, Address, Iommu};
 use linerate_units::Rate;
 
-/// A port of a cloud whose packets the hypervisor copies, where the cloud could give the guest a function of the card.
+/// A port in a cloud whose packets the hypervisor copies, although the cloud could give the guest a function of the
+/// card.
 pub(super) fn no_function(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let cloud = inventory.machine.platform.cloud;
     let (what, fix) = match (cloud, nic.driver.as_str()) {
@@ -31,10 +32,10 @@ pub(super) fn no_function(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// From here on each map and unmap of a lazy IOMMU is seen in the rate of a port.
+/// Port speed from which the work of an IOMMU in lazy mode noticeably lowers the rate.
 const VERY_FAST: Rate = Rate(100_000_000_000);
 
-/// A fast port whose card reads and writes memory through an IOMMU that translates.
+/// A fast port whose card reads and writes memory through an IOMMU that translates addresses.
 pub(super) fn translated(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let address: Address = nic.pci.parse().ok()?;
     let iommu = pci::at(&inventory.pci, address)?.iommu?;
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_guest_without_a_function_of_the_card_is_odd_in_clouds_that_have_them() {
-        let told = |cloud: &'static str, driver: &str, below: &[u32]| {
+        let result_of = |cloud: &'static str, driver: &str, below: &[u32]| {
             let mut machine = Inventory::default();
             machine.machine.platform.cloud = cloud;
             let mut port = nic(2, below);
@@ -83,17 +84,17 @@ mod tests {
             machine.network.nics = vec![port];
             ids(&machine)
         };
-        assert_eq!(told("Azure", "hv_netvsc", &[]), ["port-no-function"]);
-        assert_eq!(told("Azure", "hv_netvsc", &[3]), [""; 0], "it has one");
-        assert_eq!(told("", "hv_netvsc", &[]), [""; 0], "somebody's own Hyper-V");
-        assert_eq!(told("AWS", "vif", &[]), ["port-no-function"]);
-        assert_eq!(told("AWS", "ena", &[]), [""; 0]);
-        assert_eq!(told("", "vif", &[]), [""; 0], "somebody's own Xen");
+        assert_eq!(result_of("Azure", "hv_netvsc", &[]), ["port-no-function"]);
+        assert_eq!(result_of("Azure", "hv_netvsc", &[3]), [""; 0], "it has one");
+        assert_eq!(result_of("", "hv_netvsc", &[]), [""; 0], "somebody's own Hyper-V");
+        assert_eq!(result_of("AWS", "vif", &[]), ["port-no-function"]);
+        assert_eq!(result_of("AWS", "ena", &[]), [""; 0]);
+        assert_eq!(result_of("", "vif", &[]), [""; 0], "somebody's own Xen");
     }
 
     #[test]
     fn an_iommu_that_translates_is_told_of_a_fast_port() {
-        let told = |iommu: Option<Iommu>, giga: u64| {
+        let result_of = |iommu: Option<Iommu>, giga: u64| {
             let mut port = nic(2, &[]);
             (port.up, port.pci) = (true, "0000:01:00.0".to_owned());
             port.link.speed = Some(Rate(giga * 1_000_000_000));
@@ -117,7 +118,7 @@ mod tests {
             (None, 400, false),
         ] {
             let want: &[&str] = if want { &["iommu-translates"] } else { &[] };
-            assert_eq!(told(iommu, giga), want, "{iommu:?} {giga}");
+            assert_eq!(result_of(iommu, giga), want, "{iommu:?} {giga}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Disks with fewer working paths than possible.
+//! Rules about disks with fewer working or used paths than possible.
 
 use super::{Finding, few};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::block::{BlockDevice, Layer, Namespace, Path};
 
-/// The oddities that `odd` finds, one device at a time.
+/// The oddities that `odd` finds in block devices, checked one by one.
 fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Finding>) -> Vec<Finding> {
     inventory.storage.devices.iter().filter_map(odd).collect()
 }
 
-/// Paths to disks that are not in use because something on them failed.
+/// Disks with paths that failed.
 pub(super) fn failed_paths(inventory: &Inventory) -> Vec<Finding> {
     let odd = |device: &BlockDevice| {
         let dead = device.paths.iter();
@@ -34,7 +34,7 @@ pub(super) fn failed_paths(inventory: &Inventory) -> Vec<Finding> {
     devices(inventory, odd)
 }
 
-/// The reason why a path is dead.
+/// The failed path's state, in words.
 fn trouble(path: &Path) -> String {
     match path.ana_state.as_str() {
         "persistent-loss" => "in ANA state persistent-loss".to_owned(),
@@ -42,14 +42,14 @@ fn trouble(path: &Path) -> String {
     }
 }
 
-/// The subsystem of a disk whose policy is numa.
+/// The NVMe subsystem of a disk whose path policy is `numa`; `None` for other disks.
 fn subsystem_of(disk: &BlockDevice) -> Option<String> {
     let namespace = Namespace::of(&disk.name).filter(|_| disk.policy == "numa")?;
     Some(format!("nvme-subsys{}", namespace.subsystem))
 }
 
-/// Several usable paths, of which policy numa uses one for each node. All disks of a subsystem share its
-/// policy.
+/// Disks with several usable paths and the policy `numa`, which uses one path for each NUMA node. All disks of a
+/// subsystem share its policy.
 pub(super) fn idle_paths(inventory: &Inventory) -> Vec<Finding> {
     let mut found: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for disk in &inventory.storage.devices {
@@ -85,7 +85,7 @@ mod tests {
     use crate::Inventory;
     use crate::block::{BlockDevice, Path};
 
-    /// A disk with ways in these states and ANA states.
+    /// A disk with one path for each pair of a state and an ANA state in `ways`.
     fn disk(name: &str, policy: &str, ways: &[(&str, &str)]) -> BlockDevice {
         let path = |(at, (state, ana)): (usize, &(&str, &str))| Path {
             name: format!("nvme{at}"),

@@ -1,4 +1,4 @@
-//! Bonds of which not all members carry traffic.
+//! Rules about bonds of which not all members carry traffic.
 
 use super::{Finding, few};
 use crate::Inventory;
@@ -7,8 +7,8 @@ use crate::nic::{AGGREGATED, Bond, Nic};
 use linerate_units::shell::word;
 use linerate_units::{Bytes, Rate};
 
-/// Bonds by LACP with members that are up in another aggregator, or without a system that answers by LACP: traffic
-/// uses the members of one aggregator.
+/// An LACP bond with members that are up in another aggregator, or without a system that answers by LACP. Traffic uses
+/// only the members of one aggregator.
 pub(super) fn apart(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let bond = nic.stack.bond.as_ref()?;
     let members = nic.stack.below.iter();
@@ -18,13 +18,13 @@ pub(super) fn apart(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     is_split.then(|| of(nic, bond, &members)).flatten()
 }
 
-/// Bytes that a bond has sent from which their spread tells something.
-const MUCH: Bytes = Bytes(100_000_000_000);
+/// Bytes that a bond must have sent, so that the shares of its members mean something.
+const SENT_LEAST: Bytes = Bytes(100_000_000_000);
 
-/// Share of them at most that a member has sent which hardly carries anything.
-const LITTLE: f64 = 0.01;
+/// A member that has sent at most this share of a bond's bytes hardly carries anything.
+const LITTLE_SHARE: f64 = 0.01;
 
-/// Bonds one of whose members sends next to nothing, where their hash covers hosts only.
+/// A bond with a member that hardly sends anything, because the bond's hash uses only fields that identify hosts.
 pub(super) fn one_way(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let bond = nic.stack.bond.as_ref().filter(|bond| bond.sends_by_one())?;
     let is_hashed = [AGGREGATED, "balance-xor"].contains(&bond.mode.as_str());
@@ -35,7 +35,7 @@ pub(super) fn one_way(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let sent = sent.filter(|sent| nic.up && is_hashed && sent.len() > 1)?;
     let all = sent.iter().fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
     let (least, member) = sent.into_iter().min_by_key(|(bytes, _)| *bytes)?;
-    let is_odd = all >= MUCH.0 && (least as f64) <= all as f64 * LITTLE;
+    let is_odd = all >= SENT_LEAST.0 && (least as f64) <= all as f64 * LITTLE_SHARE;
     is_odd.then(|| {
         hashed(nic, bond, &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)))
     })
@@ -96,7 +96,7 @@ fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Finding> {
     )
 }
 
-/// `ens1f0 in aggregator 1, ens1f1 in aggregator 2`.
+/// The members with their aggregators: `ens1f0 in aggregator 1, ens1f1 in aggregator 2`.
 fn aggregators(members: &[&Nic]) -> String {
     let words = |member: &&Nic| match member.stack.aggregator {
         Some(aggregator) => format!("{} in aggregator {aggregator}", member.name),
@@ -105,7 +105,7 @@ fn aggregators(members: &[&Nic]) -> String {
     few(&members.iter().map(words).collect::<Vec<_>>())
 }
 
-/// `; it carries 25 Gb/s at most, not 50 Gb/s`.
+/// The bond's reduced rate in words: `; it carries 25 Gb/s at most, not 50 Gb/s`.
 fn ceiling(used: &[&Nic], members: &[&Nic]) -> String {
     let sum = |all: &[&Nic]| {
         let rates: Option<Vec<u64>> = all.iter().map(|m| Some(m.link.speed?.0)).collect();
@@ -124,7 +124,7 @@ fn fix(nic: &Nic, members: &[&Nic]) -> Advice {
     let (least, most) = (speeds().min_by_key(|at| at.0), speeds().max_by_key(|at| at.0));
     let differ = least.zip(most).filter(|(least, most)| least.0 < most.0);
     let what = match differ {
-        // LACP never joins them, whatever the other end does.
+        // LACP never joins ports of different speed, whatever the other end does.
         Some(((rate, port), (fast, _))) => format!(
             "take the ports that are slower than {fast} out of this bond ({} runs at {rate}), or bring them to its speed: LACP \
              joins ports of one speed only; where the slow one is meant as a standby, use the mode active-backup at both ends",
@@ -147,7 +147,8 @@ mod tests {
 
     const PARTNER: &str = "0e:11:22:33:44:55";
 
-    /// A bond of two ports of 25 Gb/s by this mode, with these aggregators: its own, and those of its members.
+    /// A bond in this mode with two ports of 25 Gb/s. `own` is the aggregator that the bond uses, `members` those of
+    /// its members.
     fn bond(mode: &str, own: Option<u16>, members: [Option<u16>; 2], partner: &str) -> Vec<Nic> {
         let mut bond = nic(9, &[2, 3]);
         bond.up = true;
@@ -175,17 +176,17 @@ mod tests {
 
     #[test]
     fn members_of_another_aggregator_are_odd() {
-        let told = |own, members| whats(bond("802.3ad", own, members, PARTNER));
+        let result_of = |own, members| whats(bond("802.3ad", own, members, PARTNER));
         assert_eq!(
-            told(Some(1), [Some(1), Some(2)]),
+            result_of(Some(1), [Some(1), Some(2)]),
             [
                 "1 of 2 members that are up carries traffic: eth2 in aggregator 1, eth3 in aggregator 2; the partner is \
               0e:11:22:33:44:55; it carries 25 Gb/s at most, not 50 Gb/s"
             ]
         );
-        assert_eq!(told(Some(1), [Some(1), Some(1)]), [""; 0]);
-        assert_eq!(told(None, [Some(1), Some(2)]), [""; 0], "not known");
-        assert_eq!(told(Some(1), [Some(1), None]), [""; 0], "not known");
+        assert_eq!(result_of(Some(1), [Some(1), Some(1)]), [""; 0]);
+        assert_eq!(result_of(None, [Some(1), Some(2)]), [""; 0], "not known");
+        assert_eq!(result_of(Some(1), [Some(1), None]), [""; 0], "not known");
         let others = bond("balance-xor", Some(1), [Some(1), Some(2)], "");
         assert_eq!(whats(others), [""; 0], "no LACP");
         let mut down = bond("802.3ad", Some(1), [Some(1), Some(2)], PARTNER);
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_member_that_sends_next_to_nothing_by_a_hash_of_hosts_is_odd() {
-        let told = |mode, hash: &str, sent: [Option<u64>; 2]| {
+        let result_of = |mode, hash: &str, sent: [Option<u64>; 2]| {
             let mut nics = bond(mode, Some(1), [Some(1), Some(1)], PARTNER);
             hash.clone_into(&mut nics[0].stack.bond.as_mut().unwrap().hash);
             (nics[1].errors.tx_bytes, nics[2].errors.tx_bytes) = (sent[0], sent[1]);
@@ -220,16 +221,16 @@ mod tests {
         let giga = 1_000_000_000;
         let little = some(99 * giga, giga);
         assert_eq!(
-            told("802.3ad", "layer2", little),
+            result_of("802.3ad", "layer2", little),
             ["eth3 sent 954 MiB of 93.1 GiB since boot: it chooses the member by layer2"]
         );
-        assert_eq!(told("balance-xor", "layer2+3", little).len(), 1);
+        assert_eq!(result_of("balance-xor", "layer2+3", little).len(), 1);
         let nothing = [
-            told("802.3ad", "layer3+4", little),
-            told("balance-rr", "layer2", little),
-            told("802.3ad", "layer2", some(99 * giga, giga + 1)),
-            told("802.3ad", "layer2", some(98 * giga, giga)),
-            told("802.3ad", "layer2", [Some(99 * giga), None]),
+            result_of("802.3ad", "layer3+4", little),
+            result_of("balance-rr", "layer2", little),
+            result_of("802.3ad", "layer2", some(99 * giga, giga + 1)),
+            result_of("802.3ad", "layer2", some(98 * giga, giga)),
+            result_of("802.3ad", "layer2", [Some(99 * giga), None]),
         ];
         assert!(nothing.iter().all(Vec::is_empty), "{nothing:?}");
     }

@@ -1,4 +1,4 @@
-//! Ports that are faster than what carries their traffic to memory.
+//! Rules about ports that are faster than the PCI Express link or the USB that carries their traffic to memory.
 
 use super::Finding;
 use crate::advice::{Advice, Step};
@@ -8,13 +8,13 @@ use crate::pci::{Address, Link};
 use linerate_ceiling::usb;
 use linerate_units::Rate;
 
-/// Ports that a PCI Express link or USB caps, where the link is the best that both its ends can do: of one that is
-/// not, the rules of slots and links speak.
+/// Ports that exceed a PCI Express link or USB. Links that run below the best of either end are left out: the rules for
+/// slots and links report them.
 pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Finding> {
     let capped = all.iter().filter_map(|carrier| {
         let excess = Excess::of(carrier)?;
         match &carrier.via {
-            // Ports of the processor itself.
+            // Several ports that share default link figures are ports inside the processor, without a real link.
             Via::Link(link) if matches!(excess, Excess::Together(_)) && is_default(link) => None,
             Via::Link(link) if is_short(link) => None,
             Via::Link(link) => Some(by_link(carrier, link, &excess)),
@@ -24,8 +24,8 @@ pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Finding> {
     capped.collect()
 }
 
-/// The demand of the ports behind the link with this end towards memory, if it exceeds the link's capacity, and
-/// their names: `eth0 (25 Gb/s) alone is faster`.
+/// Text about the ports that exceed the link whose end towards memory is at `slot` (`eth0 (25 Gb/s) alone is faster`),
+/// and their names. `None` if no ports exceed the link.
 pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<String>)> {
     let here = |carrier: &&Carrier<'_>| match &carrier.via {
         Via::Link(link) => link.slot.address == slot,
@@ -35,7 +35,7 @@ pub(super) fn excess(all: &[Carrier<'_>], slot: Address) -> Option<(String, Vec<
     Some((excess.words(), excess.names()))
 }
 
-/// Whether a link runs below the capability of one of its ends.
+/// Whether a link runs below the best speed and width of one of its ends.
 pub(super) fn is_short(link: &Crossing<'_>) -> bool {
     let below = |now: Link, best: Link| now.rate() < best.rate();
     link.best().is_some_and(|best| {
@@ -43,7 +43,7 @@ pub(super) fn is_short(link: &Crossing<'_>) -> bool {
     })
 }
 
-/// The ports that are faster than a carrier: each alone, or only together.
+/// The ports that exceed a carrier: each port alone, or only all ports together.
 enum Excess<'a> {
     Alone(Vec<&'a PortLoad>),
     Together(Vec<&'a PortLoad>),
@@ -67,7 +67,7 @@ impl<'a> Excess<'a> {
         self.loads().iter().map(|load| load.name.clone()).collect()
     }
 
-    /// `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
+    /// The excess in words: `eth0 (25 Gb/s) alone is faster`; `eth0 (10 Gb/s) and eth1 (10 Gb/s) are faster together`.
     fn words(&self) -> String {
         let port = |load: &&PortLoad| {
             let down = if load.up { "" } else { " once it is up" };
@@ -87,7 +87,7 @@ fn at_most(carrier: &Carrier<'_>) -> Rate {
     Rate(carrier.leaves.high() as u64)
 }
 
-/// `PCIe leaves 14.8 Gb/s at most; eth0 (25 Gb/s) alone is faster`.
+/// The finding in a few words: `PCIe leaves 14.8 Gb/s at most; eth0 (25 Gb/s) alone is faster`.
 fn brief(by: &str, carrier: &Carrier<'_>, excess: &Excess<'_>) -> String {
     let most = at_most(carrier);
     format!("{by} leaves {most} at most; {}", excess.words())
@@ -134,7 +134,7 @@ fn by_usb(
         Some(hub) => format!("the USB hub {hub} that it hangs on"),
         None => "the USB that it hangs on".to_owned(),
     };
-    // Slower signalling rates are those of USB 2 sockets, hubs or cables.
+    // Signalling rates below USB 3 generation 1 are those of USB 2 sockets, hubs or cables.
     let fix = if signals < usb::GEN1 {
         "move it to a socket of USB 3, by a cable and hubs of USB 3"
     } else {

@@ -1,4 +1,4 @@
-//! Processors that give less than they could, or are busy already.
+//! Rules about CPUs that give less than they could, or are busy before a measurement.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,20 @@ use crate::cpu::{Clock, CpuLoad, Process};
 use linerate_units::Hertz;
 use linerate_units::shell::word;
 
-/// Utilization above which a CPU has no room for a stream, before anything is measured.
-const BUSY: f64 = 0.9;
-/// Highest share of CPU time that a hypervisor may take: above it, the measured rate is not the machine's.
-const STOLEN: f64 = 0.05;
-/// Share of the hardware's best at and above which a setting is lower only by rounding.
-const CAPPED: f64 = 0.99;
+/// Busy share of a CPU from which it has no room for a stream, before anything is measured.
+const BUSY_SHARE: f64 = 0.9;
+/// Share of CPU time from which the time taken by a hypervisor is a finding: the measured rate is then not the
+/// machine's.
+const STOLEN_SHARE: f64 = 0.05;
+/// A setting of at least this share of the hardware's best is lower only because of rounding.
+const CAPPED_SHARE: f64 = 0.99;
 
-/// Whether the hardware itself picks the clock, so that `powersave` does not mean the lowest one.
+/// Whether the hardware picks the clock by itself, so that the governor `powersave` does not mean the lowest clock.
 fn picks_clock(clock: &Clock) -> bool {
     ["intel_pstate", "amd-pstate-epp"].contains(&clock.driver.as_str())
 }
 
-/// A clock setting, as options of `cpupower frequency-set`: its recommended and its present value.
+/// A clock setting as options of `cpupower frequency-set`, with its recommended and its present value.
 struct Set {
     what: &'static str,
     better: String,
@@ -29,7 +30,7 @@ struct Set {
 }
 
 impl Set {
-    /// The governor that keeps the highest clock.
+    /// The setting of the governor, where the recommended value keeps the highest clock.
     fn governor(clock: &Clock) -> Self {
         Self {
             what: "keep the highest clock",
@@ -45,7 +46,7 @@ impl Set {
     }
 }
 
-/// One oddity for all CPUs with the same result of `odd` and the same settings.
+/// One finding for all CPUs for which `odd` gives the same text.
 fn clocks(
     inventory: &Inventory,
     id: &'static str,
@@ -65,7 +66,7 @@ fn clocks(
     found.into_iter().map(oddity).collect()
 }
 
-/// A governor that keeps the lowest clock.
+/// CPUs whose governor keeps the lowest clock.
 pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Finding> {
     clocks(
         inventory,
@@ -79,7 +80,7 @@ pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Finding> {
     )
 }
 
-/// A governor that raises the clock only once load has lasted.
+/// CPUs whose governor raises the clock only after load has lasted for some time.
 pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Finding> {
     let follows = |clock: &Clock| {
         let by_hardware = clock.governor == "powersave"
@@ -92,21 +93,22 @@ pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Finding> {
         "clock-follows-load",
         "short bursts and pauses between packets run at low clocks: latency rises and figures vary",
         |clock| {
-            let asked = match clock.preference.as_str() {
+            let requested = match clock.preference.as_str() {
                 "" => String::new(),
                 preference => format!(", preference {preference}"),
             };
             follows(clock).then(|| {
                 let Clock { governor, driver, .. } = clock;
-                let what =
-                    format!("governor {governor} ({driver}{asked}) lets the clock follow the load");
+                let what = format!(
+                    "governor {governor} ({driver}{requested}) lets the clock follow the load"
+                );
                 (what, Set::governor(clock))
             })
         },
     )
 }
 
-/// Settings that keep the clock below what the hardware can.
+/// CPUs whose settings keep the clock below what the hardware supports.
 pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Finding> {
     clocks(
         inventory,
@@ -115,7 +117,7 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Finding> {
         |clock| {
             let (limit, max) = clock.limit.zip(clock.max)?;
             let set = |to: Hertz| format!("-u {}kHz", to.0 / 1000);
-            ((limit.0 as f64) < max.0 as f64 * CAPPED).then(|| {
+            ((limit.0 as f64) < max.0 as f64 * CAPPED_SHARE).then(|| {
                 let what = format!("settings allow {limit}, the hardware could do {max}");
                 let set = Set {
                     what: "allow the highest clock of the hardware",
@@ -128,12 +130,12 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Finding> {
     )
 }
 
-/// Clocks above the nominal one are switched off.
+/// CPUs that may not exceed their nominal clock, since turbo is switched off.
 pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Finding> {
     if inventory.processors.turbo != Some(false) {
         return Vec::new();
     }
-    // The switch of intel_pstate has the opposite meaning.
+    // The switch of intel_pstate is `no_turbo`: 1 is off. The other drivers' switch is `boost`: 1 is on.
     let clocks = inventory.processors.cpus.iter().map(|cpu| &cpu.clock);
     let is_intel = |clock: &Clock| clock.driver.starts_with("intel_");
     let (file, on, off) = if clocks.clone().any(is_intel) {
@@ -151,7 +153,7 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Finding> {
     ]
 }
 
-/// A clock source that is slow to read.
+/// A kernel clock source that is slow to read.
 pub(super) fn clock_source(inventory: &Inventory) -> Vec<Finding> {
     const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
     let source = &inventory.machine.clock_source;
@@ -168,10 +170,10 @@ pub(super) fn clock_source(inventory: &Inventory) -> Vec<Finding> {
     vec![Finding::new("clock-source", "kernel", what).why(why).fix(fix)]
 }
 
-/// CPUs with no room for a stream.
+/// CPUs that are too busy for a stream.
 pub(super) fn busy(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.busy.iter().flat_map(|b| &b.cpus);
-    let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY).collect();
+    let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY_SHARE).collect();
     if full.is_empty() {
         return Vec::new();
     }
@@ -195,12 +197,12 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Finding> {
     ]
 }
 
-/// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
+/// Advice to move the process that uses the full CPUs most to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     let busiest = "ps -eo pid,user,psr,pcpu,args --sort=-pcpu | head";
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
     let free: Vec<u32> = free.into_iter().filter(|id| !full.contains(id)).collect();
-    // Threads of the kernel whose names have a slash are bound to their CPUs.
+    // Kernel threads with a slash in their names are bound to their CPUs.
     let is_there = |p: &&Process| full.contains(&p.last_cpu) && !p.name.contains('/');
     let mut processes = inventory.busy.iter().flat_map(|busy| &busy.processes);
     let Some(process) = processes.find(is_there).filter(|_| !free.is_empty()) else {
@@ -219,11 +221,11 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
     advice.keeping(None, kept, format!("sudo taskset -acp {} {pid}", ranges(&free)))
 }
 
-/// CPU time that the hypervisor takes.
+/// CPUs from which the hypervisor takes time.
 pub(super) fn stolen(inventory: &Inventory) -> Vec<Finding> {
     let loads = inventory.busy.iter().flat_map(|b| &b.cpus);
     let most = loads.map(|l| l.stolen).fold(0.0, f64::max);
-    if most < STOLEN {
+    if most < STOLEN_SHARE {
         return Vec::new();
     }
     vec![
@@ -239,7 +241,7 @@ pub(super) fn stolen(inventory: &Inventory) -> Vec<Finding> {
     ]
 }
 
-/// A quota below the CPUs of the machine.
+/// A cgroup quota that allows fewer CPUs than the machine has.
 pub(super) fn quota(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.processors.cpus.len();
     let quota = inventory.machine.cpu_quota.filter(|q| *q < all as f64);
@@ -273,7 +275,8 @@ pub(super) fn offline(inventory: &Inventory) -> Vec<Finding> {
     ]
 }
 
-/// Switches CPUs on. The kernel refuses second threads of cores while they are switched off together.
+/// Advice to switch CPUs on. The kernel refuses single CPUs while the second threads of all cores are switched off
+/// together.
 fn switch_on(off: &[u32]) -> Advice {
     let all = |to: u32| {
         let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/cpu$cpu/online");

@@ -1,4 +1,4 @@
-//! Queues of a port whose interrupts all go to the same few CPUs.
+//! Rule about ports whose queues all send their interrupts to the same few CPUs.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::cpu::{Cpu, Processors};
 use crate::irq::{Irq, Served};
 use crate::nic::{Nic, QueueDirection};
 
-/// Largest number of CPUs that serve crowded interrupts: with three CPUs, somebody spread them.
+/// Largest number of CPUs that count as crowded: if three CPUs serve the interrupts, somebody has spread them.
 const CROWDED: usize = 2;
-/// Interrupts that could have been spread over fewer CPUs than this multiple of those in use gain little.
+/// Spreading interrupts gains little unless this many times as many CPUs as now could serve them.
 const GAIN: usize = 4;
 
-/// A fast port whose queues are served by one CPU, or by two, though it has queues and the machine has CPUs for more.
+/// A fast port whose queues are served by one or two CPUs, although it has more queues and the machine has more CPUs.
 pub(super) fn crowded(inventory: &Inventory) -> Vec<Finding> {
     let served = inventory.interrupts.by_port(&inventory.network.nics);
     let odd = |nic: &Nic| {
@@ -30,13 +30,13 @@ pub(super) fn crowded(inventory: &Inventory) -> Vec<Finding> {
     ports.filter(|nic| is_fast(nic)).filter_map(odd).collect()
 }
 
-/// Whether a port is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are
-/// real.
+/// Whether a port is up and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are real.
 fn is_fast(nic: &Nic) -> bool {
     nic.up && !nic.is_software() && nic.has_fast_speed()
 }
 
-/// The interrupts of the receive queues: as the kernel lists them, else by their names, else all of the port.
+/// The interrupts of a port's receive queues, as the kernel lists them, or else by their names; if there are no such
+/// names, all interrupts of the port.
 fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     let receive = nic.queues.iter().filter(|q| q.direction == QueueDirection::Rx);
     let numbers: BTreeSet<u32> = receive.filter_map(|q| q.irq).collect();
@@ -49,8 +49,8 @@ fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
     irqs.iter().copied().filter(receives).collect()
 }
 
-/// The CPUs that serve `irqs`; `None` if the CPUs of one interrupt are unknown. If the effective affinity is
-/// unknown, the CPU that served most interrupts counts.
+/// The CPUs that serve `irqs`; `None` if the CPUs of one interrupt are unknown. If the effective affinity is unknown,
+/// the CPU that served the interrupt most often is used.
 fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for irq in irqs {
@@ -62,13 +62,13 @@ fn served_by(irqs: &[&Irq]) -> Option<BTreeSet<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Whether the work of the CPUs that serve interrupts continues on other CPUs: RPS passes packets to other
-/// CPUs, threads that poll run anywhere.
+/// Whether the work that follows an interrupt continues on other CPUs: RPS passes packets to other CPUs, and polling
+/// threads run anywhere.
 fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
     nic.threaded == Some(true) || nic.rps_cpus().union(by).count() > CROWDED
 }
 
-/// CPUs that interrupts may be spread over: those that are kept for other work are left out.
+/// CPUs over which interrupts may be spread. CPUs that are reserved for other work are left out.
 pub(super) fn usable(all: &Processors) -> Vec<&Cpu> {
     let kept: BTreeSet<&u32> = all.isolated.iter().chain(&all.tickless).collect();
     let usable = |cpu: &&Cpu| !kept.contains(&cpu.id);
@@ -112,7 +112,7 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> F
     .fix(spread(nic, queues, all))
 }
 
-/// Gives each queue its own CPU, as near to the card as possible.
+/// Advice to give each queue its own CPU, as near to the card as possible.
 fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     let close = nic.node.and_then(|node| all.topology().close_to(node));
     let usable = usable(all);
@@ -121,7 +121,7 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
     if near.is_empty() {
         near = usable;
     }
-    // One thread of each core comes first.
+    // The first CPU of each core comes before the second one.
     let is_second = |cpu: &Cpu| cpu.siblings.first().is_some_and(|first| *first != cpu.id);
     near.sort_by_key(|cpu| (is_second(cpu), cpu.id));
     let given = near.iter().cycle().take(queues.len());
@@ -144,7 +144,7 @@ mod tests {
     use crate::nic::{FAST, Queue};
     use linerate_units::Rate;
 
-    /// A port of 10 Gb/s whose queues have interrupts on these CPUs, on a machine of so many.
+    /// A machine with `cpus` CPUs and a port of 10 Gb/s. `by` gives the CPUs of each queue's interrupt.
     fn machine(cpus: u32, by: &[&[u32]]) -> Inventory {
         let mut machine = Inventory::default();
         machine.processors.cpus = (0..cpus).map(|id| Cpu { id, ..Cpu::default() }).collect();
@@ -188,7 +188,7 @@ mod tests {
         );
     }
 
-    /// The CPUs that the command gives to the queues.
+    /// The CPUs that the command assigns to the queues.
     fn given(advice: &Advice) -> Vec<&str> {
         let command = &advice.steps.last().unwrap().command;
         let words = command.split([' ', ';']);
@@ -238,7 +238,7 @@ mod tests {
         );
         assert!(fix.undo[0].command.ends_with("done < irq-before.txt"), "{fix:?}");
         assert_eq!(given(&fix), ["0", "1", "2", "3"]);
-        // Nor is one typed that does not fit a line.
+        // A command that does not fit a line is not given either.
         let mut machine = self::machine(2048, &vec![&[0][..]; 16]);
         for irq in &mut machine.interrupts.irqs {
             irq.allowed = (0..128).map(|n| 2 * n + irq.number % 2).collect();
@@ -295,7 +295,7 @@ mod tests {
         ] {
             assert_eq!(with(leave_four), ["irq-crowded"]);
         }
-        // A cloud's port: its speed is nominal, and its interrupts are real.
+        // A port in a cloud: its speed is nominal, but its interrupts are real.
         assert_eq!(with(|m| m.network.nics[0].is_virtual = true), ["irq-crowded"]);
     }
 
@@ -344,7 +344,7 @@ mod tests {
         machine.interrupts.irqs[4].name = "eth0-tx-0".to_owned();
         machine.interrupts.irqs[4].effective = vec![9];
         assert_eq!(ids(&machine), ["irq-crowded"], "the interrupt of a send queue");
-        // The kernel knows better than names which interrupts are for queues.
+        // The kernel's list of queues takes precedence over the names of interrupts.
         let receive = |number: u32| Queue {
             direction: QueueDirection::Rx,
             number,

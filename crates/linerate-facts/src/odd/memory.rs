@@ -1,4 +1,4 @@
-//! Memory that gives less than it could.
+//! Rules about memory that gives less than it could.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::Inventory;
 use crate::advice::Advice;
 use crate::memory::Module;
 
-/// CPUs whose node has no memory, while another has.
+/// NUMA nodes that have CPUs but no memory, while another node has memory.
 pub(super) fn empty_node(inventory: &Inventory) -> Vec<Finding> {
     let nodes = &inventory.processors.nodes;
     let has = |total: Option<linerate_units::Bytes>| total.is_some_and(|t| t.0 > 0);
@@ -30,13 +30,13 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Finding> {
     empty.map(odd).collect()
 }
 
-/// Slots with a module.
+/// Memory slots that contain a module.
 fn filled(inventory: &Inventory) -> Vec<&Module> {
     let modules = inventory.memory.modules.iter().flatten();
     modules.filter(|m| m.size.is_some()).collect()
 }
 
-/// Channels without a module.
+/// Memory channels without a module.
 pub(super) fn channels(inventory: &Inventory) -> Vec<Finding> {
     let all: Option<BTreeSet<&str>> =
         inventory.memory.modules.iter().flatten().map(Module::channel).collect();
@@ -63,7 +63,7 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Finding> {
     ]
 }
 
-/// Modules that run below their rated speed.
+/// Memory modules that run below their rated speed.
 pub(super) fn speed(inventory: &Inventory) -> Vec<Finding> {
     let filled = filled(inventory);
     let below = |m: &&&Module| m.rated.zip(m.now).is_some_and(|(rated, now)| now < rated);
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(ids(&machine(full.clone())), [""; 0]);
         let half = vec![module("CHANNEL A", true, 3200), module("CHANNEL B", false, 3200)];
         assert_eq!(ids(&machine(half)), ["memory-channels"]);
-        // A free slot in a channel that is in use costs nothing; slots without channels tell nothing.
+        // A free slot in a channel that has a module costs nothing. Slots without channel names show nothing.
         let free = [full, vec![module("CHANNEL A", false, 3200)]].concat();
         assert_eq!(ids(&machine(free)), [""; 0]);
         let unnamed = vec![module("A", true, 3200), module("B", false, 3200)];

@@ -1,6 +1,6 @@
-//! Oddities of a machine: facts that make a path across it slower than its parts allow.
+//! Oddities of a machine: facts that make a path slower than the parts of the machine allow.
 //!
-//! A rule uses only facts that were read. An unknown fact is a gap, and no oddity.
+//! A rule uses only facts that were read. An unknown fact is a gap, not an oddity.
 
 use super::Inventory;
 use super::carrier::carriers;
@@ -24,11 +24,11 @@ mod queues;
 mod settings;
 mod wire;
 
-/// Looks for one sort of oddity.
+/// A function that looks for one kind of oddity.
 enum Rule {
-    /// In the host as a whole.
+    /// A rule about the host as a whole.
     Host(fn(&Inventory) -> Vec<Finding>),
-    /// At one of its network ports.
+    /// A rule about one network port of the host.
     Port(fn(&Inventory, &Nic) -> Option<Finding>),
 }
 
@@ -46,7 +46,7 @@ impl Rule {
     }
 }
 
-/// The rules that are shown first, in display order: the most costly comes first.
+/// The rules whose findings are listed first, in this order: the most costly comes first.
 const FIRST: &[Rule] = &[
     Port(nic::half_duplex),
     Port(nic::below_common),
@@ -59,8 +59,8 @@ const FIRST: &[Rule] = &[
     Host(infiniband::below_its_like),
 ];
 
-/// Rank of oddities after slots, links and carriers that may be the limit.
-const MIDDLE: &[Rule] = &[
+/// The rules whose findings follow those about slots, links and carriers that may be the limit.
+const AFTER_LINKS: &[Rule] = &[
     Port(nic::mtu_above),
     Host(infiniband::small_packets),
     Host(overlay::mtu),
@@ -99,7 +99,7 @@ const MIDDLE: &[Rule] = &[
     Host(pci::unknown_node),
 ];
 
-/// Rank of oddities after slots and links that suffice.
+/// The rules whose findings follow those about slots and links that suffice.
 const LAST: &[Rule] = &[Host(infiniband::no_driver), Host(infiniband::no_link), Port(nic::no_link)];
 
 /// All oddities of a machine, the worst first.
@@ -113,7 +113,7 @@ pub fn find(inventory: &Inventory) -> Vec<Finding> {
         slots.may_bind,
         links.may_bind,
         carrier::beyond(&carriers),
-        by(MIDDLE),
+        by(AFTER_LINKS),
         slots.suffice,
         links.suffice,
         by(LAST),
@@ -121,7 +121,7 @@ pub fn find(inventory: &Inventory) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
-/// `0-3,8`: as the kernel writes sets of CPUs.
+/// A set of CPUs as the kernel writes it: `0-3,8`.
 pub fn ranges(ids: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &id in ids {
@@ -136,7 +136,7 @@ pub fn ranges(ids: &[u32]) -> String {
     runs.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-/// The first of some names, and how many more there are: `a, b, c, d and 3 more`.
+/// The first names of a list, and the number of the others: `a, b, c, d and 3 more`.
 pub fn few(names: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 4;
     let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
@@ -146,27 +146,28 @@ pub fn few(names: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// `1 interrupt`, `3 interrupts`.
+/// A number with its noun: `1 interrupt`, `3 interrupts`.
 fn count(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }
 
-/// `number 3`, `numbers 8-9`.
+/// Numbers in words: `number 3`, `numbers 8-9`.
 fn numbered(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };
     format!("number{s} {}", ranges(ids))
 }
 
-/// `CPU 3`, `CPUs 0-3`.
+/// CPUs in words: `CPU 3`, `CPUs 0-3`.
 fn cpus(ids: &[u32]) -> String {
     let s = if ids.len() == 1 { "" } else { "s" };
     format!("CPU{s} {}", ranges(ids))
 }
 
-/// A loop of a shell over numbers: `for cpu in 3 $(seq 8 15); do ...; done`. For one number it is the body alone.
+/// A shell loop over numbers: `for cpu in 3 $(seq 8 15); do ...; done`. For one number it is only the body, with the
+/// number.
 fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
-    /// Runs that are shorter are written out.
+    /// Shortest run of numbers that is written as `seq`. Shorter runs are written out.
     const RUN: usize = 4;
     if let [number] = numbers {
         return body.replace(&format!("${name}"), &number.to_string());
@@ -180,7 +181,7 @@ fn for_each(name: &str, numbers: &[u32], body: &str) -> String {
     format!("for {name} in {}; do {body}; done", words.join(" "))
 }
 
-/// Ids of what is odd about an inventory, for the tests of the rules.
+/// Ids of the findings about an inventory, for the tests of the rules.
 #[cfg(test)]
 fn ids(inventory: &Inventory) -> Vec<&'static str> {
     find(inventory).iter().map(|o| o.id).collect()

@@ -1,4 +1,4 @@
-//! Ports that carry less than they could.
+//! Rules about network ports that carry less than they could.
 
 use super::{Finding, affinity, count, cpus, numbered, ranges};
 use crate::Inventory;
@@ -21,7 +21,7 @@ pub(super) fn no_link(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// Ports on whose link only one end sends at a time.
+/// Ports with a half-duplex link, on which only one end sends at a time.
 pub(super) fn half_duplex(_: &Inventory, nic: &Nic) -> Option<Finding> {
     (nic.up && nic.is_half()).then(|| {
         Finding::new("duplex", &nic.name, "half duplex: the two ends never talk at once")
@@ -36,7 +36,7 @@ pub(super) fn half_duplex(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// A link below the fastest mode that both ends offer, or that fell back from a faster one.
+/// Ports whose link is slower than the fastest mode that both ends offer, or fell back from a faster one.
 pub(super) fn below_common(_: &Inventory, nic: &Nic) -> Option<Finding> {
     let speed = nic.link.speed?;
     let fell = nic.link.downshifted;
@@ -61,7 +61,7 @@ pub(super) fn below_common(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// A link that is slow because this port offers less than it supports, while the other end offers more.
+/// Ports whose link is slow because the port offers less than it supports, while the other end offers more.
 pub(super) fn offers_less(_: &Inventory, nic: &Nic) -> Option<Finding> {
     let (speed, possible) = (nic.link.speed?, nic.link.fastest_possible()?);
     let offered = nic.link.fastest_offered()?;
@@ -84,7 +84,7 @@ pub(super) fn offers_less(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// A link of twisted pairs that was set by hand to less than the port supports.
+/// Twisted-pair ports whose speed was fixed by hand below what the port supports.
 pub(super) fn fixed(_: &Inventory, nic: &Nic) -> Option<Finding> {
     let (speed, supported) = (nic.link.speed?, nic.link.fastest_of_pairs()?);
     let is_fixed = nic.link.autoneg == Some(false) && nic.link.peer.is_empty();
@@ -106,17 +106,17 @@ pub(super) fn fixed(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// The step that reads a transceiver's own data.
+/// The step that shows what a port's transceiver reports.
 fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
-/// Whether a counter of a port's driver has this meaning.
+/// Whether a counter of a port's driver has the meaning `wanted`.
 fn means(nic: &Nic, counter: &Counter, wanted: Meaning) -> bool {
     counted::meaning(&nic.driver, &counter.name) == Some(wanted)
 }
 
-/// Ports that received packets which the wire damaged.
+/// Ports that received packets damaged on the wire.
 pub(super) fn damaged(_: &Inventory, nic: &Nic) -> Option<Finding> {
     let some = |n: Option<u64>| n.filter(|&n| n > 0);
     let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
@@ -143,7 +143,7 @@ pub(super) fn damaged(_: &Inventory, nic: &Nic) -> Option<Finding> {
     )
 }
 
-/// Packets beyond what a cloud allows.
+/// Ports with packets beyond what a cloud allows.
 pub(super) fn refused(_: &Inventory, nic: &Nic) -> Option<Finding> {
     let refused = nic.counters.iter();
     let refused = refused.filter(|c| c.value > 0 && means(nic, c, Meaning::Allowance));
@@ -160,8 +160,7 @@ pub(super) fn refused(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// A port that sends larger packets than one of its lower ports. Tunnels whose headers are known have their own
-/// rule.
+/// A port with a larger MTU than one of the ports below it. Tunnels with known headers have their own rule.
 pub(super) fn mtu_above(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let network = &inventory.network;
     let tunnel = nic.tunnel();
@@ -179,13 +178,13 @@ pub(super) fn mtu_above(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// Gives a port a smaller MTU that fits.
+/// Advice to give a port the smaller MTU `fits`.
 pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
     let set = |mtu: u32| format!("sudo ip link set {} mtu {mtu}", word(&nic.name));
     Advice::new("give it an MTU that fits").set(None, set(fits)).undo_on(None, set(own))
 }
 
-/// Queues whose interrupts go to CPUs of other NUMA nodes than the card's.
+/// Queues whose interrupts go to CPUs on other NUMA nodes than the card's.
 pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Finding> {
     let nodes = &inventory.processors.nodes;
     let topology = inventory.processors.topology();
@@ -226,7 +225,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Finding> {
     inventory.network.nics.iter().filter_map(odd).collect()
 }
 
-/// Advice that sends interrupts to `cpus`. irqbalance would send them back.
+/// Advice to send interrupts to `cpus`. irqbalance is stopped, since it would send them back.
 fn to_node(irqs: &[&Irq], cpus: &str) -> Advice {
     let stop = "if systemctl is-active -q irqbalance; then sudo systemctl stop irqbalance; fi";
     let all = vec![cpus.to_owned(); irqs.len()];
@@ -276,8 +275,8 @@ mod tests {
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.link.downshifted = true;
         let got = whats(&[card.clone()]);
-        let told = "port-speed: fell back to 1 Gb/s from a faster speed that was negotiated";
-        assert_eq!(got, [told]);
+        let reported = "port-speed: fell back to 1 Gb/s from a faster speed that was negotiated";
+        assert_eq!(got, [reported]);
         card.up = false;
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.down = "no cable".to_owned();
@@ -295,24 +294,24 @@ mod tests {
         card.link.advertised = modes(&["100baseT"]);
         card.link.peer = modes(&["100baseT", "1000baseT"]);
         let found = find(&machine(&[card.clone()]));
-        let told = "runs at 100 Mb/s: it offers 100 Mb/s at most, though it supports 1 Gb/s, which the other end offers";
-        assert_eq!((found.len(), found[0].what.as_str()), (1, told));
+        let reported = "runs at 100 Mb/s: it offers 100 Mb/s at most, though it supports 1 Gb/s, which the other end offers";
+        assert_eq!((found.len(), found[0].what.as_str()), (1, reported));
         assert_eq!(
             found[0].to_do(),
             "offer all modes; the link goes down for some seconds: sudo ethtool -s eth2 autoneg on \
              (undo: sudo ethtool -s eth2 advertise 1000baseT/Full off 2500baseT/Full off)"
         );
-        let told = |change: fn(&mut Nic)| {
+        let result_of = |change: fn(&mut Nic)| {
             let mut other = card.clone();
             change(&mut other);
             ids(&machine(&[other]))
         };
-        assert_eq!(told(|n| n.link.peer.truncate(1)), [""; 0], "the partner");
-        assert_eq!(told(|n| n.link.peer.clear()), [""; 0], "unknown");
-        assert_eq!(told(|n| n.link.autoneg = Some(false)), [""; 0], "forced");
-        assert_eq!(told(|n| n.link.advertised.clear()), [""; 0], "unknown");
-        assert_eq!(told(|n| n.up = false), [""; 0]);
-        let offers_it = told(|n| n.link.advertised.push("1000baseT/Full".to_owned()));
+        assert_eq!(result_of(|n| n.link.peer.truncate(1)), [""; 0], "the partner");
+        assert_eq!(result_of(|n| n.link.peer.clear()), [""; 0], "unknown");
+        assert_eq!(result_of(|n| n.link.autoneg = Some(false)), [""; 0], "forced");
+        assert_eq!(result_of(|n| n.link.advertised.clear()), [""; 0], "unknown");
+        assert_eq!(result_of(|n| n.up = false), [""; 0]);
+        let offers_it = result_of(|n| n.link.advertised.push("1000baseT/Full".to_owned()));
         assert_eq!(offers_it, ["port-speed"], "the cable");
     }
 
@@ -335,22 +334,22 @@ mod tests {
             "negotiate, and let the other end do so; the link goes down for some seconds: sudo ethtool -s eth2 autoneg on \
              (undo: sudo ethtool -s eth2 autoneg off speed 100 duplex full)"
         );
-        let told = |change: fn(&mut Nic)| {
+        let result_of = |change: fn(&mut Nic)| {
             let mut other = card.clone();
             change(&mut other);
             ids(&machine(&[other]))
         };
-        assert_eq!(told(|_| ()), ["port-fixed"]);
-        let half = told(|n| n.link.duplex = Some(Duplex::Half));
+        assert_eq!(result_of(|_| ()), ["port-fixed"]);
+        let half = result_of(|n| n.link.duplex = Some(Duplex::Half));
         assert_eq!(half, ["duplex"]);
         let nothing = [
-            told(|n| n.link.speed = Some(Rate(1_000_000_000))),
-            told(|n| n.link.autoneg = Some(true)),
-            told(|n| n.link.autoneg = None),
-            told(|n| n.link.supported.push("10000baseSR/Full".to_owned())),
-            // Negotiation belongs to 1000BASE-T, and not to what was before.
-            told(|n| n.link.supported.truncate(2)),
-            told(|n| n.up = false),
+            result_of(|n| n.link.speed = Some(Rate(1_000_000_000))),
+            result_of(|n| n.link.autoneg = Some(true)),
+            result_of(|n| n.link.autoneg = None),
+            result_of(|n| n.link.supported.push("10000baseSR/Full".to_owned())),
+            // Negotiation is required only from 1000BASE-T on, not for slower modes.
+            result_of(|n| n.link.supported.truncate(2)),
+            result_of(|n| n.up = false),
         ];
         assert!(nothing.iter().all(Vec::is_empty), "{nothing:?}");
     }

@@ -1,4 +1,4 @@
-//! Offloads that are switched off.
+//! Rule about offloads that are switched off.
 
 use super::{Finding, few};
 use crate::Inventory;
@@ -6,11 +6,11 @@ use crate::advice::{Advice, Step};
 use crate::nic::Nic;
 use linerate_units::shell::word;
 
-/// Folders in which a machine keeps settings of its ports.
+/// Folders in which distributions keep the settings of ports.
 const FOLDERS: &str =
     "/etc/systemd /etc/udev /etc/network /etc/netplan /etc/NetworkManager /etc/sysconfig";
 
-/// A fast port whose CPUs process each packet separately, although the card could combine many.
+/// A fast port whose CPUs process each packet separately, although the card or the kernel could combine many.
 pub(super) fn off(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let offloads = nic.offloads.as_ref()?;
     let lacking = offloads.lacking();
@@ -39,7 +39,7 @@ pub(super) fn off(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     )
 }
 
-/// Switches offloads on.
+/// Advice to switch offloads on.
 fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
     let to = |state: &str| {
         let each: Vec<String> = features.iter().map(|f| format!("{f} {state}")).collect();
@@ -50,7 +50,7 @@ fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
         .undo_on(None, to("off"))
 }
 
-/// Finds out why they are off: some drivers compute checksums of packets in tunnels wrongly.
+/// Advice to find out why offloads are off: some drivers compute wrong checksums for packets in tunnels.
 fn look(nic: &Nic, tunnels: &str) -> Advice {
     let who = Step::on(None, format!("grep -rs ethtool {FOLDERS}"));
     let bad = Step::on(None, "nstat -az TcpInCsumErrors UdpInCsumErrors");
@@ -105,7 +105,7 @@ mod tests {
         (card.up, card.link.speed) = (true, Some(Rate(25_000_000_000)));
         card.offloads =
             Some(Offloads { off: vec!["tx-checksum-ipv4".to_owned()], ..Offloads::default() });
-        let told = |kind: &str, below: &[u32]| {
+        let result_of = |kind: &str, below: &[u32]| {
             let mut upper = nic(9, below);
             kind.clone_into(&mut upper.kind);
             let mut machine = Inventory::default();
@@ -115,12 +115,12 @@ mod tests {
             let odd = found.remove(0);
             (odd.what.clone(), odd.to_do())
         };
-        let (what, fix) = told("vxlan", &[2]);
+        let (what, fix) = result_of("vxlan", &[2]);
         assert_eq!(what, "switched off: tx checksum; eth9, a tunnel, stands on it");
         assert!(fix.starts_with("look first: it is off for a reason"), "{fix}");
         assert!(!fix.contains("ethtool -K"), "{fix}");
         for (kind, below) in [("vlan", 2), ("vxlan", 3)] {
-            let (what, fix) = told(kind, &[below]);
+            let (what, fix) = result_of(kind, &[below]);
             assert_eq!(what, "switched off: tx checksum");
             assert!(fix.contains("unless something needs it off"), "{fix}");
             assert!(fix.contains("ethtool -K eth2 tx-checksum-ipv4 on"), "{fix}");

@@ -1,4 +1,4 @@
-//! Tunnels whose packets do not fit into the port below, headers included.
+//! Rule about tunnels whose packets, headers included, do not fit the port below.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,29 +8,29 @@ use super::{Finding, Inventory};
 use crate::advice::Advice;
 use crate::nic::{Network, Nic, Overflow, overflow};
 
-/// Kinds that pass packets unchanged, except for a tag, to the one port below.
+/// Kinds of ports that pass packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 
-/// Largest number of ports that are followed downwards.
+/// Largest number of ports that are followed downwards in a stack.
 const DEPTH: usize = 16;
 
 const WHY: &str = "larger packets are cut into fragments or lost, until path MTU discovery has made their \
                    senders use smaller ones";
 
-/// A tunnel, or a VLAN on one, whose packets with the added headers are larger than the port below allows.
+/// Tunnels, and VLANs on tunnels, whose packets with the added headers are larger than the port below allows.
 pub(super) fn mtu(inventory: &Inventory) -> Vec<Finding> {
     let ports = Ports::of(&inventory.network);
     let up = inventory.network.nics.iter().filter(|nic| nic.up);
     up.filter_map(|nic| too_large(&ports, nic)).collect()
 }
 
-/// The ports of a host, and which port is on top of which: there may be thousands.
+/// The ports of a host by index, and which port is on top of which. There may be thousands of ports.
 struct Ports<'a> {
     network: &'a Network,
     by_index: BTreeMap<u32, &'a Nic>,
-    /// The ports directly on top of a port, by its index.
+    /// The ports directly on top of each port, by the index of the lower port.
     above: BTreeMap<u32, Vec<u32>>,
-    /// Ports that may carry a tunnel, the smallest MTU first.
+    /// Ports that may carry a tunnel whose lower port is unknown, the smallest MTU first.
     carriers: OnceCell<Vec<&'a Nic>>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Ports<'a> {
         self.by_index.get(&index).copied()
     }
 
-    /// The ports in `open` and all ports on top of them.
+    /// The indices in `open`, and the indices of all ports on top of those ports.
     fn up_from(&self, mut open: Vec<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         while let Some(index) = open.pop() {
@@ -65,8 +65,8 @@ impl<'a> Ports<'a> {
         seen
     }
 
-    /// The ports that may carry a tunnel: ports with a device, or made of such ports; on a host without any,
-    /// all ports that are not tunnels.
+    /// The ports that may carry a tunnel: those with a device and those made of them; on a host without any, all ports
+    /// that are not tunnels.
     fn carriers(&self) -> &[&'a Nic] {
         self.carriers.get_or_init(|| {
             let nics = self.network.nics.iter();
@@ -96,7 +96,7 @@ fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Finding> {
     let Some(over) = overflow(&chain, own) else {
         return nowhere(ports, nic);
     };
-    // A fault of the tunnel is reported at the tunnel.
+    // If the tunnel itself has the fault, it is reported for the tunnel, not for the port on top.
     let tunnel = over.tunnel;
     let below = chain.iter().position(|other| other.index == tunnel.index)?;
     if below > 0 && overflow(&chain[below..], tunnel.mtu?).is_some() {
@@ -105,7 +105,7 @@ fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Finding> {
     Some(oddity(ports.network, nic, &over))
 }
 
-/// The port `nic` and the ports below it, while each has exactly one below.
+/// The port `nic` and the ports below it, down to the first that has not exactly one port below.
 fn chain<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Vec<&'a Nic> {
     let mut all = vec![nic];
     while let Some(last) = all.last().filter(|_| all.len() < DEPTH) {
@@ -140,7 +140,7 @@ fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Finding {
         .fix(fix(nic, over, own))
 }
 
-/// The largest MTU that certainly fits.
+/// Advice to set the largest MTU that certainly fits.
 fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
     if let Some(fits) = over.fits {
         return set_mtu(nic, own, fits);
@@ -152,19 +152,19 @@ fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
     ))
 }
 
-/// Fragments that this host has created since boot.
+/// Text about the fragments that this host has created since boot; empty if there are none.
 fn fragments(network: &Network) -> String {
     let created = network.fragments.map(|counted| counted.created);
     let created = created.filter(|created| *created > 0);
     created.map_or(String::new(), |n| format!("; this host made {n} fragments since boot"))
 }
 
-/// A tunnel whose lower port is unknown, and whose packets fit no port that could carry it.
+/// A tunnel whose lower port is unknown, and whose packets fit none of the ports that could carry it.
 fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Finding> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
     let tunnel = nic.tunnel().filter(|_| !hidden)?;
     let (own, least) = (nic.mtu?, tunnel.least?);
-    // Ports on top of the tunnel do not carry it.
+    // Ports on top of the tunnel cannot carry it.
     let upon = ports.up_from(vec![nic.index]);
     let mut carriers = ports.carriers().iter().rev();
     let carrier = carriers.find(|carrier| !upon.contains(&carrier.index))?;
@@ -186,7 +186,7 @@ mod tests {
     use crate::nic::tests::nic;
     use crate::nic::{Fragments, TunnelKind};
 
-    /// A port that is up.
+    /// A port that is up, with this MTU, on top of the ports `below`.
     fn port(index: u32, kind: &str, mtu: u32, below: &[u32]) -> Nic {
         let mut nic = nic(index, below);
         kind.clone_into(&mut nic.kind);
@@ -194,7 +194,7 @@ mod tests {
         nic
     }
 
-    /// A tunnel as it is read, over this version of IP.
+    /// A tunnel over this version of IP, as the kernel reports it.
     fn tunnel(kind: &str, mtu: u32, version: Option<u8>, below: &[u32]) -> Nic {
         let mut nic = port(9, kind, mtu, below);
         let kind = TunnelKind::named(kind).unwrap();
@@ -202,8 +202,8 @@ mod tests {
         nic
     }
 
-    /// `what`, and the MTU that it says to set.
-    fn told(nics: &[Nic]) -> Vec<(String, String)> {
+    /// The text of each finding, and the MTU that its advice sets.
+    fn result_of(nics: &[Nic]) -> Vec<(String, String)> {
         let mut machine = Inventory::default();
         machine.network.nics = nics.to_vec();
         let all = find(&machine).into_iter();
@@ -231,7 +231,8 @@ mod tests {
             ("wireguard", 6, 80),
             ("macsec", 4, 32),
         ] {
-            let at = |mtu| told(&[tunnel(kind, mtu, Some(version), &[2]), port(2, "", 1450, &[])]);
+            let at =
+                |mtu| result_of(&[tunnel(kind, mtu, Some(version), &[2]), port(2, "", 1450, &[])]);
             let fits = 1450 - adds;
             assert_eq!(at(fits), [], "{kind} {version} fits");
             let [(what, mtu)] = &at(fits + 1)[..] else {
@@ -240,7 +241,7 @@ mod tests {
             assert!(what.contains("make 1451, eth2 carries 1450"), "{what}");
             assert_eq!(*mtu, fits.to_string(), "{kind} {version}");
         }
-        let what = &told(&[tunnel("vxlan", 1450, Some(4), &[2]), port(2, "", 1450, &[])])[0].0;
+        let what = &result_of(&[tunnel("vxlan", 1450, Some(4), &[2]), port(2, "", 1450, &[])])[0].0;
         assert_eq!(
             what,
             "MTU 1450 and 50 bytes of headers (vxlan over IPv4) make 1500, eth2 carries 1450"
@@ -264,13 +265,13 @@ mod tests {
     fn a_tunnel_that_is_down_or_that_others_lead_is_not_judged() {
         let mut down = tunnel("vxlan", 1500, Some(4), &[2]);
         down.up = false;
-        assert_eq!(told(&[down, port(2, "", 1500, &[])]), []);
+        assert_eq!(result_of(&[down, port(2, "", 1500, &[])]), []);
         let mut external = tunnel("vxlan", 65_000, None, &[]);
         external.stack.tunnel.as_mut().unwrap().external = true;
-        assert_eq!(told(&[external.clone(), port(2, "", 1500, &[])]), []);
+        assert_eq!(result_of(&[external.clone(), port(2, "", 1500, &[])]), []);
         external.stack.below = vec![2];
-        assert_eq!(told(&[external, port(2, "", 1500, &[])]), []);
-        assert_eq!(told(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]), []);
+        assert_eq!(result_of(&[external, port(2, "", 1500, &[])]), []);
+        assert_eq!(result_of(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]), []);
     }
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
             name.clone_into(&mut vxlan.name);
             vxlan.stack.tunnel = vxlan.stack.tunnel.filter(|_| is_read);
             let tagged = port(6, "vlan", 1500, &[9]);
-            told(&[tagged, vxlan, port(2, "", 1500, &[])]).len()
+            result_of(&[tagged, vxlan, port(2, "", 1500, &[])]).len()
         };
         assert_eq!(at("vx0", true), 1);
         assert_eq!(at("vx0", false), 0, "a tree of files");
@@ -292,31 +293,33 @@ mod tests {
         let mut card = port(2, "", 1500, &[]);
         "virtio0".clone_into(&mut card.device);
         let bridge = port(3, "bridge", 9000, &[]);
-        let at = |mtu| told(&[tunnel("wireguard", mtu, None, &[]), card.clone(), bridge.clone()]);
+        let at =
+            |mtu| result_of(&[tunnel("wireguard", mtu, None, &[]), card.clone(), bridge.clone()]);
         assert_eq!(at(1440), [], "over IPv4 it fits");
         let [(what, mtu)] = &at(1441)[..] else { panic!("one byte more") };
         assert!(what.contains("60 to 80 bytes of headers (wireguard)"), "{what}");
         assert_eq!(mtu, "1420", "over either version");
-        let lone = |mtu| told(&[tunnel("wireguard", mtu, None, &[]), port(4, "veth", 1500, &[])]);
+        let lone =
+            |mtu| result_of(&[tunnel("wireguard", mtu, None, &[]), port(4, "veth", 1500, &[])]);
         assert_eq!((lone(1440).len(), lone(1441).len()), (0, 1), "no card at all");
         let mut hidden = tunnel("wireguard", 9000, None, &[]);
         hidden.stack.below_hidden = true;
-        assert_eq!(told(&[hidden, port(4, "veth", 1500, &[])]), []);
-        assert_eq!(told(&[tunnel("wireguard", 9000, None, &[])]), [], "no other port");
+        assert_eq!(result_of(&[hidden, port(4, "veth", 1500, &[])]), []);
+        assert_eq!(result_of(&[tunnel("wireguard", 9000, None, &[])]), [], "no other port");
         let over = [port(6, "vlan", 1500, &[9]), tunnel("vxlan", 1500, None, &[])];
-        assert_eq!(told(&over), [], "what stands on it does not carry it");
-        // The largest port stands on the tunnel, and is too large for it, so that the other one counts.
+        assert_eq!(result_of(&over), [], "what stands on it does not carry it");
+        // The largest port is on top of the tunnel, so that it cannot carry it: the next one is used.
         let smaller = port(4, "veth", 1400, &[]);
         let both = |mtu| {
             let tunnel = tunnel("vxlan", mtu, Some(4), &[]);
-            told(&[port(6, "vlan", 9000, &[9]), tunnel, smaller.clone()]).len()
+            result_of(&[port(6, "vlan", 9000, &[9]), tunnel, smaller.clone()]).len()
         };
         assert_eq!((both(1350), both(1351)), (1, 2));
     }
 
     #[test]
     fn thousands_of_tunnels_are_held_against_the_cards_that_they_do_not_carry() {
-        // Each tunnel carries a VLAN. No card is large enough for every second tunnel.
+        // Each tunnel carries a VLAN. For every second tunnel no card is large enough.
         let mut nics = vec![port(1, "", 1500, &[])];
         "0000:01:00.0".clone_into(&mut nics[0].device);
         for at in 0..3_000 {
@@ -325,7 +328,7 @@ mod tests {
             nics.push(port(11 + 2 * at, "vlan", 1400, &[tunnel.index]));
             nics.push(tunnel);
         }
-        let found = told(&nics);
+        let found = result_of(&nics);
         assert_eq!(found.len(), 1_500);
         assert!(found.iter().all(|(_, mtu)| mtu == "1450"));
     }
@@ -335,7 +338,7 @@ mod tests {
         let vlan = |mtu| port(6, "vlan", mtu, &[9]);
         let at = |own, mtu| {
             let below = port(2, "", 1500, &[]);
-            told(&[vlan(own), tunnel("vxlan", mtu, Some(4), &[2]), below])
+            result_of(&[vlan(own), tunnel("vxlan", mtu, Some(4), &[2]), below])
         };
         assert_eq!(at(1446, 1450), []);
         let [(what, mtu)] = &at(1447, 1450)[..] else { panic!("one byte more") };
@@ -348,7 +351,7 @@ mod tests {
             port(6, "vlan", 1500, &[2]),
             port(2, "", 1500, &[]),
         ];
-        assert_eq!(told(&below), [], "on a VLAN there is room for its tag");
+        assert_eq!(result_of(&below), [], "on a VLAN there is room for its tag");
     }
 
     #[test]
@@ -358,12 +361,12 @@ mod tests {
         let mut outer = tunnel("wireguard", 1420, None, &[]);
         outer.index = 5;
         let card = port(2, "", 1500, &[]);
-        let [(what, mtu)] = &told(&[inner.clone(), outer.clone(), card.clone()])[..] else {
+        let [(what, mtu)] = &result_of(&[inner.clone(), outer.clone(), card.clone()])[..] else {
             panic!("the inner one")
         };
         assert!(what.ends_with("make 1500, eth9 carries 1420"), "{what}");
         assert_eq!(mtu, "1370");
         inner.mtu = Some(1370);
-        assert_eq!(told(&[inner, outer, card]), []);
+        assert_eq!(result_of(&[inner, outer, card]), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Ports that receive by one queue.
+//! Rule about ports with only one receive queue.
 
 use super::interrupts::usable;
 use super::{Finding, count};
@@ -8,17 +8,17 @@ use crate::irq::{Irq, Served};
 use crate::nic::{Nic, QueueDirection, Setting, VIRTUAL_DRIVERS};
 use linerate_units::shell::word;
 
-/// Least number of CPUs of a machine on which one queue is few: clouds give small machines one or two.
-const CPUS: usize = 4;
+/// Fewest CPUs of a machine for which one queue is too few. Clouds give small machines one or two queues.
+const CPUS_LEAST: usize = 4;
 
-/// A fast port, or one that a hypervisor emulates, with one receive queue: one CPU receives all packets.
+/// A fast or emulated port with one receive queue, so that one CPU receives all packets.
 pub(super) fn one(inventory: &Inventory) -> Vec<Finding> {
     let cpus: Vec<u32> = usable(&inventory.processors).iter().map(|cpu| cpu.id).collect();
-    if cpus.len() < CPUS {
+    if cpus.len() < CPUS_LEAST {
         return Vec::new();
     }
     let served = inventory.interrupts.by_port(&inventory.network.nics);
-    // The kernel may list fewer queues than send interrupts.
+    // The kernel may list fewer queues than there are with interrupts.
     let receives = |irq: &&&Irq| irq.queue().is_some_and(Served::receives);
     let is_one = |nic: &&Nic| {
         let irqs = served.get(&nic.index);
@@ -30,8 +30,8 @@ pub(super) fn one(inventory: &Inventory) -> Vec<Finding> {
 
 fn is_odd(nic: &Nic) -> bool {
     let is_emulated = VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
-    // The nominal speed of an emulated port is often unknown. Of a port on others, such as a netvsc with its function, those
-    // receive.
+    // The nominal speed of an emulated port is often unknown. A port on top of others, such as netvsc over its virtual
+    // function, is left out: the ports below receive the packets.
     let is_fast =
         nic.is_fast() || is_emulated && (nic.link.speed.is_none() || nic.has_fast_speed());
     let is_own = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_wifi;
@@ -94,7 +94,7 @@ fn fix(nic: &Nic, cpus: &[u32]) -> Advice {
     advice.step(spread).undo_on(None, set("0"))
 }
 
-/// A mask of CPUs as sysfs takes it: `f`, `1,00000000`. Numbers that no machine has are left out.
+/// A mask of CPUs as sysfs accepts it: `f`, `1,00000000`. CPU numbers that no machine has are left out.
 fn mask(cpus: &[u32]) -> String {
     const MOST: u32 = 8192;
     let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST).collect();
@@ -142,7 +142,7 @@ mod tests {
         machine
     }
 
-    fn told(cpus: u32, nic: Nic) -> Vec<(&'static str, usize)> {
+    fn result_of(cpus: u32, nic: Nic) -> Vec<(&'static str, usize)> {
         let found = find(&machine(cpus, &[nic])).into_iter();
         found.map(|odd| (odd.id, odd.limits.len())).collect()
     }
@@ -163,22 +163,22 @@ mod tests {
             ("e1000", Some(1), 1, 8, None),
         ] {
             let want: Vec<_> = want.map(|limits| ("port-one-queue", limits)).into_iter().collect();
-            let got = told(cpus, card(driver, giga, queues));
+            let got = result_of(cpus, card(driver, giga, queues));
             assert_eq!(got, want, "{driver} {giga:?} {queues} {cpus}");
         }
     }
 
     #[test]
     fn a_port_that_is_down_spread_or_covered_is_not_odd() {
-        let told = |change: fn(&mut Nic)| {
+        let result_of = |change: fn(&mut Nic)| {
             let mut card = card("virtio_net", None, 1);
             change(&mut card);
-            told(4, card)
+            result_of(4, card)
         };
-        assert_eq!(told(|nic| nic.up = false), []);
-        assert_eq!(told(|nic| nic.queues[0].cpus = Some(vec![0, 1])), [], "RPS");
-        assert_eq!(told(|nic| nic.stack.below = vec![7]), [], "its function");
-        assert_eq!(told(|nic| nic.queues.clear()), [], "unknown");
+        assert_eq!(result_of(|nic| nic.up = false), []);
+        assert_eq!(result_of(|nic| nic.queues[0].cpus = Some(vec![0, 1])), [], "RPS");
+        assert_eq!(result_of(|nic| nic.stack.below = vec![7]), [], "its function");
+        assert_eq!(result_of(|nic| nic.queues.clear()), [], "unknown");
     }
 
     #[test]

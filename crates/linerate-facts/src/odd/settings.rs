@@ -1,10 +1,10 @@
-//! Settings of TCP that are switched down, and a full table of connections.
+//! Rules about TCP settings that are switched off or too small, and about a full table of connections.
 
 use super::Finding;
 use crate::Inventory;
 use crate::advice::Advice;
 
-/// Settings that are on unless somebody switches them off: what is missing then, and why it matters.
+/// Settings that are on by default, each with what is missing if it is off, and why that matters.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "net.ipv4.tcp_window_scaling",
@@ -23,7 +23,8 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Buffers of connections, each with the most that the kernel sets by itself, where memory allows it.
+/// Settings of TCP buffers, each with the largest size that the kernel itself sets if there is enough memory, and why
+/// it matters.
 //= torvalds/linux, net/ipv4/tcp.c, tcp_init: the limit is memory / 128, at most 6 MiB to receive and 4 MiB to send
 const BUFFERS: [(&str, u64, &str); 2] = [
     ("net.ipv4.tcp_rmem", 6 << 20, "the window of the other end is never larger than this buffer"),
@@ -31,7 +32,7 @@ const BUFFERS: [(&str, u64, &str); 2] = [
 ];
 const OF_MEMORY: u64 = 128;
 
-/// A setting of the machine, as it reads.
+/// The value of a setting of the machine, as the kernel prints it.
 fn setting<'a>(inventory: &'a Inventory, name: &str) -> Option<&'a str> {
     let found = inventory.tunables.iter().find(|t| t.name == name);
     found.map(|tunable| tunable.value.as_str())
@@ -41,7 +42,7 @@ fn set(name: &str, value: &str) -> String {
     format!("sudo sysctl -w {name}={value}")
 }
 
-/// Settings that somebody switched off.
+/// Settings that are on by default and that somebody switched off.
 pub(super) fn switched_off(inventory: &Inventory) -> Vec<Finding> {
     let odd = |&(name, what, why): &(&str, &str, &'static str)| {
         (setting(inventory, name)? == "0").then(|| {
@@ -58,7 +59,7 @@ pub(super) fn switched_off(inventory: &Inventory) -> Vec<Finding> {
     SWITCHES.iter().filter_map(odd).collect()
 }
 
-/// Buffers of which the largest size is less than half of the kernel's own.
+/// TCP buffers whose largest size is less than half of what the kernel itself would set.
 pub(super) fn small_buffers(inventory: &Inventory) -> Vec<Finding> {
     let memory = inventory.memory.total.map(|total| total.0 / OF_MEMORY);
     let odd = |&(name, most, why): &(&str, u64, &'static str)| {
@@ -79,9 +80,9 @@ pub(super) fn small_buffers(inventory: &Inventory) -> Vec<Finding> {
     BUFFERS.iter().filter_map(odd).collect()
 }
 
-/// A table of connections (conntrack) that is full, nearly full, or was full since boot.
+/// A table of tracked connections (conntrack) that is full, nearly full, or was full since boot.
 pub(super) fn full_table(inventory: &Inventory) -> Vec<Finding> {
-    /// Share of the table above which a burst of connections fills it.
+    /// Share of the table's entries in use from which a burst of connections may fill it.
     const FULL: f64 = 0.9;
     let Some(table) = inventory.conntrack.filter(|table| table.most > 0) else {
         return Vec::new();
@@ -124,8 +125,8 @@ mod tests {
     use crate::{Conntrack, Tunable};
     use linerate_units::Bytes;
 
-    /// What is odd about a machine with this much memory and these settings.
-    fn told(gib: Option<u64>, settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    /// Findings about a machine with this much memory and these settings.
+    fn result_of(gib: Option<u64>, settings: &[(&str, &str)]) -> Vec<(String, String)> {
         let tunables = settings.iter().map(|(name, value)| Tunable {
             name: format!("net.ipv4.{name}"),
             value: (*value).to_owned(),
@@ -140,18 +141,18 @@ mod tests {
     fn what_somebody_switched_off_is_odd() {
         for (name, _, _) in SWITCHES {
             let name = name.trim_start_matches("net.ipv4.");
-            assert_eq!(told(None, &[(name, "1")]), [], "{name}");
-            let [(_, fix)] = &told(None, &[(name, "0")])[..] else { panic!("{name}") };
+            assert_eq!(result_of(None, &[(name, "1")]), [], "{name}");
+            let [(_, fix)] = &result_of(None, &[(name, "0")])[..] else { panic!("{name}") };
             assert!(fix.contains("unless something on the path"), "{fix}");
             assert!(fix.contains("=1 (undo: "), "{fix}");
         }
-        assert_eq!(told(None, &[("tcp_timestamps", "0")]), []);
+        assert_eq!(result_of(None, &[("tcp_timestamps", "0")]), []);
     }
 
     #[test]
     fn buffers_below_half_of_what_the_kernel_sets_are_odd() {
         let rmem =
-            |gib, most: u64| told(gib, &[("tcp_rmem", &format!("4096 131072 {most}"))]).len();
+            |gib, most: u64| result_of(gib, &[("tcp_rmem", &format!("4096 131072 {most}"))]).len();
         for (gib, half) in [(None, 3 << 20), (Some(64), 3 << 20)] {
             assert_eq!((rmem(gib, half), rmem(gib, half - 1)), (0, 1), "{gib:?}");
         }
@@ -165,7 +166,7 @@ mod tests {
             find(&machine).len()
         };
         assert_eq!((small(1 << 20), small((1 << 20) - 1)), (0, 1), "256 MiB of memory");
-        let (what, fix) = &told(Some(64), &[("tcp_wmem", "4096 16384 65536")])[0];
+        let (what, fix) = &result_of(Some(64), &[("tcp_wmem", "4096 16384 65536")])[0];
         assert_eq!(
             what,
             "buffers grow to 65536 bytes at most; the kernel sets 4194304 on such a machine"
@@ -175,24 +176,24 @@ mod tests {
             "{fix}"
         );
         assert!(fix.ends_with("sudo sysctl -w net.ipv4.tcp_wmem='4096 16384 65536')"), "{fix}");
-        assert_eq!(told(Some(64), &[("tcp_wmem", "4096 16384")]), []);
+        assert_eq!(result_of(Some(64), &[("tcp_wmem", "4096 16384")]), []);
     }
 
     #[test]
     fn a_table_of_connections_that_is_full_or_was_full_is_odd() {
-        let told = |entries, most, evicted, dropped| {
+        let result_of = |entries, most, evicted, dropped| {
             let machine = Inventory {
                 conntrack: Some(Conntrack { entries, most, evicted, dropped }),
                 ..Inventory::default()
             };
             find(&machine).into_iter().map(|odd| odd.what).collect::<Vec<_>>()
         };
-        assert_eq!(told(899, 1000, Some(0), Some(7)), [""; 0], "other reasons to drop");
-        assert_eq!(told(899, 1000, None, None), [""; 0]);
-        assert_eq!(told(0, 0, None, None), [""; 0], "no limit");
-        let nearly = &told(900, 1000, None, None)[0];
+        assert_eq!(result_of(899, 1000, Some(0), Some(7)), [""; 0], "other reasons to drop");
+        assert_eq!(result_of(899, 1000, None, None), [""; 0]);
+        assert_eq!(result_of(0, 0, None, None), [""; 0], "no limit");
+        let nearly = &result_of(900, 1000, None, None)[0];
         assert_eq!(nearly, "900 of 1000 entries of the table of connections are in use (90 %)");
-        let was = &told(5, 1000, Some(3), Some(7))[0];
+        let was = &result_of(5, 1000, Some(3), Some(7))[0];
         assert!(
             was.ends_with("(0 %); evicted since boot because it was full: 3; packets dropped: 7"),
             "{was}"

@@ -1,4 +1,5 @@
-//! Ports whose medium is the limit: Wi-Fi, links that go up and down, and cards that drop what arrives.
+//! Rules about ports whose medium or card is the limit: Wi-Fi, links that go up and down, cards that drop received
+//! packets.
 
 use super::Finding;
 use crate::Inventory;
@@ -7,7 +8,7 @@ use crate::nic::counted::{self, Meaning};
 use crate::nic::{Network, Nic};
 use linerate_units::shell::word;
 
-/// A Wi-Fi port by which packets leave the machine.
+/// A Wi-Fi port through which packets leave the machine.
 pub(super) fn wifi(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let network = &inventory.network;
     (nic.up && nic.is_wifi && is_path(network, nic)).then(|| {
@@ -32,7 +33,7 @@ fn show(nic: &Nic) -> Step {
     Step::on(None, format!("iw dev {} link", word(&nic.name))).about("its rate and signal now")
 }
 
-/// Whether the default route leaves by this port; where routes are unknown, whether no card is up besides it.
+/// Whether the default route leaves through this port; if routes are unknown, whether no other card is up.
 fn is_path(network: &Network, nic: &Nic) -> bool {
     let is_card = |other: &&Nic| other.up && !other.is_virtual && !other.is_wifi;
     match &network.default_ports {
@@ -44,11 +45,11 @@ fn is_path(network: &Network, nic: &Nic) -> bool {
     }
 }
 
-/// A cable or a transceiver that loses its link again and again.
+/// Ports whose link goes down again and again, because of a cable or a transceiver.
 pub(super) fn flaps(_: &Inventory, nic: &Nic) -> Option<Finding> {
-    /// So often no cable is pulled out and put in.
-    const MANY: u32 = 1000;
-    let changes = nic.errors.carrier_changes.filter(|n| *n >= MANY)?;
+    /// Fewest changes of a link for a finding. A cable is not pulled out and put in so often.
+    const CHANGES_LEAST: u32 = 1000;
+    let changes = nic.errors.carrier_changes.filter(|n| *n >= CHANGES_LEAST)?;
     let has_wire = !nic.is_virtual && !nic.is_wifi && nic.kind.is_empty();
     has_wire.then(|| {
         Finding::new(
@@ -67,16 +68,17 @@ pub(super) fn flaps(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// A card that finds no room for a share of the packets which a sender notices.
+/// Cards that had no room for so many received packets that senders notice.
 pub(super) fn drops(_: &Inventory, nic: &Nic) -> Option<Finding> {
-    /// With one packet of a thousand lost, a connection of loss-based control carries 38 Mb/s at a round trip of 12 ms.
+    /// Smallest share of dropped packets for a finding. With this share lost, a connection with loss-based congestion
+    /// control carries 38 Mb/s at a round trip of 12 ms.
     //= Mathis et al. 1997: 1.22 x 1460 bytes / (12 ms x sqrt(0.001))
-    const SHARE: f64 = 0.001;
-    /// Fewer are a burst.
-    const LEAST: u64 = 1_000;
+    const LOST_SHARE: f64 = 0.001;
+    /// Fewest dropped packets for a finding. A single burst may drop fewer.
+    const LOST_LEAST: u64 = 1_000;
     let (name, lost) = lost(nic)?;
     let share = lost as f64 / (lost as f64 + nic.errors.rx_packets? as f64).max(1.0);
-    (nic.up && lost >= LEAST && share >= SHARE).then(|| {
+    (nic.up && lost >= LOST_LEAST && share >= LOST_SHARE).then(|| {
         let what = format!(
             "{lost} packets that arrived since boot found no room and were dropped ({name}): \
              {:.1} % of all",
@@ -96,7 +98,8 @@ pub(super) fn drops(_: &Inventory, nic: &Nic) -> Option<Finding> {
     })
 }
 
-/// The largest counter of packets that found no room: parts of it may be counted by others again.
+/// The largest counter of packets that found no room, with its name. Counters are not added, since one may contain
+/// others.
 fn lost(nic: &Nic) -> Option<(&str, u64)> {
     let kernel = [("rx missed", nic.errors.rx_missed), ("rx fifo", nic.errors.rx_fifo)];
     let kernel = kernel.into_iter().filter_map(|(name, n)| Some((name, n?)));
@@ -132,19 +135,19 @@ mod tests {
 
     #[test]
     fn wifi_is_told_where_the_path_leaves_by_it() {
-        let told = |default: Option<&[&str]>, wired: bool| {
+        let result_of = |default: Option<&[&str]>, wired: bool| {
             let mut bridge = nic(9, &[2]);
             bridge.is_virtual = true;
             let mut nics = vec![card(2, true), bridge];
             nics.extend(wired.then(|| card(3, false)));
             ids(&machine(nics, default))
         };
-        assert_eq!(told(Some(&["eth2"]), true), ["port-wifi"]);
-        assert_eq!(told(Some(&["eth9"]), true), ["port-wifi"], "through a bridge");
-        assert_eq!(told(Some(&["eth3"]), true), [""; 0], "by cable");
-        assert_eq!(told(None, true), [""; 0], "unknown");
-        assert_eq!(told(None, false), ["port-wifi"], "nothing else is up");
-        assert_eq!(told(Some(&[]), false), ["port-wifi"]);
+        assert_eq!(result_of(Some(&["eth2"]), true), ["port-wifi"]);
+        assert_eq!(result_of(Some(&["eth9"]), true), ["port-wifi"], "through a bridge");
+        assert_eq!(result_of(Some(&["eth3"]), true), [""; 0], "by cable");
+        assert_eq!(result_of(None, true), [""; 0], "unknown");
+        assert_eq!(result_of(None, false), ["port-wifi"], "nothing else is up");
+        assert_eq!(result_of(Some(&[]), false), ["port-wifi"]);
         let mut down = card(2, true);
         down.up = false;
         assert_eq!(ids(&machine(vec![down], Some(&["eth2"]))), [""; 0]);
@@ -152,36 +155,43 @@ mod tests {
 
     #[test]
     fn a_link_that_changed_a_thousand_times_is_odd() {
-        let told = |changes: u32, change: fn(&mut Nic)| {
+        let result_of = |changes: u32, change: fn(&mut Nic)| {
             let mut card = card(2, false);
             card.errors.carrier_changes = Some(changes);
             change(&mut card);
             ids(&machine(vec![card], None))
         };
-        assert_eq!(told(999, |_| {}), [""; 0]);
-        assert_eq!(told(1000, |_| {}), ["port-flaps"]);
-        assert_eq!(told(5000, |nic| nic.is_virtual = true), [""; 0], "containers come and go");
-        assert_eq!(told(5000, |nic| (nic.is_wifi, nic.up) = (true, false)), [""; 0], "it roams");
+        assert_eq!(result_of(999, |_| {}), [""; 0]);
+        assert_eq!(result_of(1000, |_| {}), ["port-flaps"]);
+        assert_eq!(result_of(5000, |nic| nic.is_virtual = true), [""; 0], "containers come and go");
+        assert_eq!(
+            result_of(5000, |nic| (nic.is_wifi, nic.up) = (true, false)),
+            [""; 0],
+            "it roams"
+        );
     }
 
     #[test]
     fn one_packet_of_a_thousand_that_found_no_room_is_odd() {
-        let told = |driver: &str, counter: &str, lost: u64, packets: Option<u64>| {
+        let result_of = |driver: &str, counter: &str, lost: u64, packets: Option<u64>| {
             let mut card = card(2, false);
             driver.clone_into(&mut card.driver);
             card.errors.rx_packets = packets;
             card.counters = vec![Counter { name: counter.to_owned(), value: lost }];
             ids(&machine(vec![card], None))
         };
-        let usb = |lost, packets| told("lan78xx", "RX Dropped Frames", lost, packets);
-        // Of all that arrived, those that were dropped are a part.
+        let usb = |lost, packets| result_of("lan78xx", "RX Dropped Frames", lost, packets);
+        // The share is that of dropped packets among all that arrived, dropped or not.
         assert_eq!(usb(1_000, Some(999_000)), ["local-drops"]);
         assert_eq!(usb(1_000, Some(999_001)), [""; 0]);
         assert_eq!(usb(1_000, Some(0)), ["local-drops"]);
         assert_eq!(usb(999, Some(1_000)), [""; 0]);
         assert_eq!(usb(5_000, None), [""; 0], "of how many?");
-        assert_eq!(told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)), ["local-drops"]);
-        assert_eq!(told("unheard", "some_drops", 5_000, Some(1_000_000)), [""; 0]);
+        assert_eq!(
+            result_of("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)),
+            ["local-drops"]
+        );
+        assert_eq!(result_of("unheard", "some_drops", 5_000, Some(1_000_000)), [""; 0]);
         let mut card = card(2, false);
         (card.errors.rx_packets, card.errors.rx_missed) = (Some(1_000_000), Some(2_000));
         assert_eq!(ids(&machine(vec![card], None)), ["local-drops"], "by the kernel's count");

@@ -1,4 +1,4 @@
-//! `RTM_NEWADDR`: the addresses that ports have.
+//! Parses `RTM_NEWADDR`: the addresses of ports.
 
 use std::net::IpAddr;
 
@@ -7,26 +7,27 @@ use super::{Malformed, netlink};
 
 const WHAT: &str = "address message";
 const NEW_ADDRESS: u16 = 20;
-/// Size of `struct ifaddrmsg`.
+/// Size of `struct ifaddrmsg`, in bytes.
 const FIXED: usize = 8;
-/// Flags of an address that cannot be used: a double was found, or is still looked for.
+/// Flags of an address that cannot be used: it is a duplicate in its network, or the check for duplicates is not
+/// finished.
 //= include/uapi/linux/if_addr.h, IFA_F_DADFAILED and IFA_F_TENTATIVE
 const UNUSABLE: u8 = 0x08 | 0x40;
 
-/// An address that a port has.
+/// An IP address of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     /// Index of the port.
     pub port: u32,
-    /// The address.
+    /// The IP address.
     pub ip: IpAddr,
-    /// Leading bits that all addresses of its network share.
+    /// Prefix length: the number of leading bits that all addresses of its network share.
     pub prefix: u8,
     /// Whether the address is valid beyond this link and this host (`RT_SCOPE_UNIVERSE`).
     pub is_global: bool,
 }
 
-/// The addresses of a reply that can be used.
+/// The usable addresses in a reply.
 pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Address, Malformed>> {
     netlink::messages(reply).filter_map(|message| match message {
         Ok(message) if message.kind == NEW_ADDRESS => one(message.body).transpose(),
@@ -35,7 +36,7 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Address, Malformed>> {
     })
 }
 
-/// Overwrites everything that [`parse`] does not read. An address becomes the result of `address`.
+/// Overwrites everything that [`parse`] does not read. `address` changes the bytes of each address.
 pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     netlink::change_messages(reply, |kind, body| {
         let attributes = body.split_at_mut_checked(FIXED);
@@ -54,7 +55,7 @@ fn one(body: &[u8]) -> Result<Option<Address>, Malformed> {
     let (prefix, flags, scope) = (body[1], body[2], body[3]);
     let (mut own, mut other) = (None, None);
     for attribute in attributes(after(body, FIXED, WHAT)?) {
-        // IFA_ADDRESS and IFA_LOCAL: if both are present, the first is the other end's.
+        // The attributes are IFA_ADDRESS and IFA_LOCAL. If both are present, the first is the other end's address.
         match attribute? {
             (1, value) => other = Some(address(value, WHAT)?),
             (2, value) => own = Some(address(value, WHAT)?),

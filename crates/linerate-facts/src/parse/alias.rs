@@ -1,9 +1,9 @@
-//! `modules.alias`: which modules of a kernel claim a device, as depmod writes it.
+//! Parses `modules.alias`, which depmod writes: the modules of a kernel that have a driver for a device.
 
-/// Most modules that are kept for one device.
+/// Most modules that are returned for one device.
 const MOST: usize = 8;
 
-/// Returns the modules that claim the device with this `modalias`, in the order of the file and each once.
+/// Returns the modules that have a driver for the device with this `modalias`, in the order of the file and each once.
 //= https://man7.org/linux/man-pages/man5/modules.alias.5.html: `alias PATTERN MODULE`; patterns are those of fnmatch
 pub fn claiming(text: &[u8], device: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -27,8 +27,8 @@ fn alias(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (word == b"alias").then_some((pattern, module))
 }
 
-/// Whether a text fits a pattern in which `*` stands for any text and `?` for any character. The time is at most the
-/// product of both lengths. Sets (`[a-f]`) do not occur in aliases of PCI devices and fit nothing.
+/// Whether a text matches a pattern in which `*` matches any text and `?` any character. The time is at most the
+/// product of both lengths. Sets (`[a-f]`) do not occur in aliases of PCI devices and match nothing.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -1,10 +1,10 @@
-//! `/proc/self/cgroup` and `/proc/self/mountinfo`: the paths of our own controllers, and their limits.
+//! Parses `/proc/self/cgroup` and `/proc/self/mountinfo`: the paths of linerate's own cgroups; and their limits.
 
 use super::mounts::Mount;
 use super::{Malformed, text};
 use linerate_units::Bytes;
 
-/// Version of the cgroup interface with the CPU controller.
+/// Version of the cgroup interface in use for a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Version 1: one hierarchy for each controller.
@@ -13,18 +13,18 @@ pub enum Version {
     V2,
 }
 
-/// The path of our own cgroup in the file system.
+/// Where linerate's own cgroup is in the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The version of the cgroup interface.
+    /// Version of the cgroup interface that has the controller.
     pub version: Version,
-    /// Mount point of the hierarchy.
+    /// Mount point of the cgroup hierarchy.
     pub mount: String,
-    /// Our group below the mount: empty or starting with `/`.
+    /// Path of the cgroup below the mount point: empty, or starting with `/`.
     pub group: String,
 }
 
-/// Finds our cgroup of a controller from the two files; `Ok(None)` if there is none.
+/// Finds linerate's cgroup for a controller in the two files; `Ok(None)` if there is none.
 pub fn place(
     controller: &str,
     membership: &[u8],
@@ -38,7 +38,7 @@ pub fn place(
         let Some(mount) = mount else {
             continue;
         };
-        // A mount may show a part of the hierarchy only; a group outside it cannot be seen.
+        // A mount may show only a part of the hierarchy. A group outside that part cannot be seen.
         if let Some(below) = below(&group, &mount.root) {
             let group = below.to_owned();
             return Ok(Some(Place { version, mount: mount.point, group }));
@@ -47,7 +47,8 @@ pub fn place(
     Err(Malformed::Missing("a mount that shows our own cgroup"))
 }
 
-/// The hierarchy with the controller, and our path in it. If v1 has the controller, v2 cannot have it.
+/// The cgroup version that has the controller, and linerate's path in its hierarchy. If v1 has the controller, v2
+/// cannot have it.
 fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, String)>, Malformed> {
     let mut found = None;
     for line in text::lines(text, "/proc/self/cgroup") {
@@ -67,7 +68,7 @@ fn membership_of(controller: &[u8], text: &[u8]) -> Result<Option<(Version, Stri
     Ok(found)
 }
 
-/// Whether this mounts the hierarchy of a controller.
+/// Whether a mount is the hierarchy with the controller, for this cgroup version.
 fn holds(mount: &Mount, controller: &str, version: Version) -> bool {
     match version {
         Version::V1 => mount.kind == "cgroup" && mount.options.iter().any(|o| o == controller),
@@ -75,8 +76,8 @@ fn holds(mount: &Mount, controller: &str, version: Version) -> bool {
     }
 }
 
-/// CPUs that `cpu.max` allows, quota before period; `None` without a quota. The two files of v1 read
-/// the same on one line.
+/// CPUs that `cpu.max` allows: the quota divided by the period; `None` without a quota. The two files of v1 are read as
+/// if they were this one line.
 pub fn quota(text: &[u8]) -> Result<Option<f64>, Malformed> {
     const WHAT: &str = "CPU quota";
     let mut fields = text::fields(text::first_line(text, WHAT)?);
@@ -91,8 +92,7 @@ pub fn quota(text: &[u8]) -> Result<Option<f64>, Malformed> {
     }
 }
 
-/// Memory that a limit allows; `None` without a limit, which v1 writes as a number that no machine
-/// has.
+/// Bytes that a memory limit allows; `None` without a limit. v1 writes no limit as a number that no machine has.
 pub fn limit(text: &[u8]) -> Result<Option<Bytes>, Malformed> {
     if super::sysctl::line(text) == "max" {
         return Ok(None);
@@ -101,7 +101,7 @@ pub fn limit(text: &[u8]) -> Result<Option<Bytes>, Malformed> {
     Ok(Some(Bytes(bytes)).filter(|b| b.0 < 1 << 60))
 }
 
-/// A count of `memory.stat`, such as `inactive_file`.
+/// The count `key` in `memory.stat`, such as `inactive_file`.
 pub fn count(text: &[u8], key: &str) -> Option<u64> {
     text::lines(text, "memory.stat").find_map(|line| {
         let mut fields = text::fields(line.ok()?);
@@ -109,7 +109,7 @@ pub fn count(text: &[u8], key: &str) -> Option<u64> {
     })
 }
 
-/// `group` relative to `root`, if it is below `root` and its path never goes up out of it.
+/// The path `group` relative to `root`; `None` if `group` is not below `root`, or if it contains `..`.
 fn below<'a>(group: &'a str, root: &str) -> Option<&'a str> {
     let rest = group.strip_prefix(root.trim_end_matches('/'))?;
     let inside = rest.is_empty() || rest.starts_with('/');

@@ -1,8 +1,9 @@
-//! `/proc/net/stat/nf_conntrack`: what the kernel counts of its table of connections, a line for each CPU.
+//! Parses `/proc/net/stat/nf_conntrack`: counters of the kernel's table of connections, with one line for each CPU.
 
 use super::text;
 
-/// The sum of the column `name` (`early_drop`) over all CPUs; `None` if there is no such column, or a damaged line.
+/// The sum of the column `name` (such as `early_drop`) over all CPUs; `None` if there is no such column, or if a line
+/// is damaged.
 pub fn sum(text: &[u8], name: &str) -> Option<u64> {
     let mut lines = text::lines(text, "nf_conntrack").filter_map(Result::ok);
     let at = text::fields(lines.next()?).position(|field| field == name.as_bytes())?;

@@ -1,12 +1,13 @@
-//! Control messages: data that a socket delivers in addition to the received bytes.
+//! Parses control messages: data that a socket delivers in addition to the received bytes.
 
-/// Bytes that a reader should offer for a time stamp.
+/// Bytes of control messages that a reader should provide for a time stamp.
 pub const STAMP_ROOM: usize = 64;
 
-/// Length of the head of a control message: its length, level and type.
+/// Length in bytes of the head of a control message, which has its length, level and type.
 //= include/linux/socket.h, struct cmsghdr
 pub(super) const HEAD: usize = size_of::<usize>() + 8;
-/// `SOL_SOCKET` with `SO_TIMESTAMPNS` (64-bit words) and `SO_TIMESTAMPNS_NEW`.
+/// Levels and types of messages with a time stamp: `SOL_SOCKET` with `SO_TIMESTAMPNS` (64-bit words) or
+/// `SO_TIMESTAMPNS_NEW`.
 //= include/uapi/asm-generic/socket.h
 const STAMPS: [(u32, u32); 2] = [(1, 35), (1, 64)];
 
@@ -15,7 +16,7 @@ pub(super) struct Message<'a> {
     pub(super) level: u32,
     pub(super) kind: u32,
     pub(super) body: &'a [u8],
-    /// The data behind the header.
+    /// The bytes after the header.
     rest: &'a [u8],
 }
 
@@ -23,7 +24,7 @@ impl<'a> Message<'a> {
     fn first(raw: &'a [u8]) -> Option<Self> {
         let long = usize::from_ne_bytes(*raw.first_chunk()?);
         let body = raw.get(HEAD..long)?;
-        // Messages begin at words of the machine; nothing need follow the last one.
+        // Each message begins at a multiple of the machine's word size. The last one need not be padded.
         let next = long.checked_next_multiple_of(size_of::<usize>())?;
         Some(Self {
             level: word(raw, HEAD - 8)?,
@@ -34,7 +35,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The messages of one reading, up to the first truncated one.
+/// The control messages of one receive call, up to the first truncated one.
 pub(super) fn messages(control: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let first = Message::first(control);
     std::iter::successors(first, |message| Message::first(message.rest))
@@ -45,13 +46,13 @@ pub(super) fn word(raw: &[u8], at: usize) -> Option<u32> {
     found.first_chunk().map(|word| u32::from_ne_bytes(*word))
 }
 
-/// The time at which the kernel received the data that `control` belongs to, in nanoseconds of the wall
-/// clock. `None` without a time stamp.
+/// The time at which the kernel received the data that `control` belongs to, in nanoseconds of the wall clock. `None`
+/// without a time stamp.
 #[inline]
 pub fn stamp(control: &[u8]) -> Option<u64> {
-    let told = messages(control).find(|m| STAMPS.contains(&(m.level, m.kind)))?;
-    let secs = u64::try_from(long(told.body, 0)?).ok()?;
-    let nanos = u64::try_from(long(told.body, 8)?).ok()?;
+    let reported = messages(control).find(|m| STAMPS.contains(&(m.level, m.kind)))?;
+    let secs = u64::try_from(long(reported.body, 0)?).ok()?;
+    let nanos = u64::try_from(long(reported.body, 8)?).ok()?;
     secs.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
@@ -82,8 +83,8 @@ mod tests {
     #[test]
     fn a_stamp_is_found_among_others_and_a_half_one_is_none() {
         let other = message(0, 8, &[1; 5]);
-        let told = message(1, 35, &time(1_700_000_000, 5));
-        let both = [&other[..], &told].concat();
+        let reported = message(1, 35, &time(1_700_000_000, 5));
+        let both = [&other[..], &reported].concat();
         assert_eq!(stamp(&both), Some(1_700_000_000_000_000_005));
         assert_eq!(stamp(&message(1, 64, &time(0, 7))), Some(7));
         assert_eq!(stamp(&other), None);

@@ -1,23 +1,23 @@
-//! `cpu.stat` of a cgroup: how often and how long its quota stopped it.
+//! Parses `cpu.stat` of a cgroup: how often and how long its quota stopped it.
 
 use super::{Malformed, text};
 
 const WHAT: &str = "cpu.stat";
 
-/// Throttling of one cgroup.
+/// How a cgroup was throttled by its quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods in which the group had work.
+    /// Number of periods in which the cgroup had work.
     pub periods: u64,
-    /// Periods in which its quota was used up.
+    /// Number of periods in which the cgroup used up its quota.
     pub throttled: u64,
     /// Nanoseconds for which the quota stopped the cgroup.
     pub throttled_ns: u64,
 }
 
-/// Reads the file of either cgroup version: v1 counts `throttled_time` in nanoseconds, v2
-/// `throttled_usec` in microseconds. `None` if the file is whole but has no throttling in it, as in
-/// a v2 group whose CPU controller is off.
+/// Reads the file of either cgroup version: v1 counts `throttled_time` in nanoseconds, v2 `throttled_usec` in
+/// microseconds. `None` if the file is whole but has no line about throttling, as in a v2 group whose CPU controller is
+/// off.
 pub fn parse(text: &[u8]) -> Result<Option<Throttling>, Malformed> {
     let (mut periods, mut throttled, mut time) = (None, None, None);
     for line in text::lines(text, WHAT) {

@@ -1,10 +1,10 @@
-//! `/proc/cpuinfo`: the CPU's model, under whatever key the architecture puts it, clocks, and
-//! whether the CPU knows that it is a guest.
+//! Parses `/proc/cpuinfo`: the CPU's model, for which each architecture has its own key, its clocks, and whether it
+//! runs in a guest.
 
 use super::{sysctl, text};
 use linerate_units::Hertz;
 
-/// Cores of Arm processors: the numbers of the designer and of the core, and the name.
+/// Cores of Arm processors: number of the designer, number of the core, and name.
 const ARM: [(u64, u64, &str); 10] = [
     (0x41, 0xd03, "Arm Cortex-A53"),
     (0x41, 0xd08, "Arm Cortex-A72"),
@@ -18,7 +18,7 @@ const ARM: [(u64, u64, &str); 10] = [
     (0xc0, 0xac3, "Ampere-1"),
 ];
 
-/// The core of an Arm processor, which writes numbers instead of a name.
+/// The name of an Arm core; the file has only numbers instead of it.
 fn arm(text: &[u8]) -> Option<String> {
     let number = |key| {
         let value = sysctl::value(text, key)?;
@@ -47,7 +47,7 @@ pub fn is_guest(text: &[u8]) -> Option<bool> {
     Some(text::fields(flags).any(|flag| flag == b"hypervisor"))
 }
 
-/// The number of each CPU and, where the architecture reports it, its current clock.
+/// The number of each CPU and its present clock, where the architecture reports one.
 pub fn clocks(text: &[u8]) -> Vec<(u32, Option<Hertz>)> {
     let mut all: Vec<(u32, Option<Hertz>)> = Vec::new();
     for line in text::lines(text, "cpuinfo").map_while(Result::ok) {
@@ -77,7 +77,7 @@ fn megahertz(text: &[u8]) -> Option<Hertz> {
     (0.0..1e6).contains(&value).then_some(Hertz((value * 1e6) as u64)).filter(|h| h.0 > 0)
 }
 
-/// The clock that a model name ends in: `Intel(R) Xeon(R) CPU @ 2.70GHz`.
+/// The clock at the end of a model name: `Intel(R) Xeon(R) CPU @ 2.70GHz`.
 pub fn nominal(model: &str) -> Option<Hertz> {
     let (_, text) = model.rsplit_once('@')?;
     let value: f64 = text.trim().strip_suffix("GHz")?.trim().parse().ok()?;

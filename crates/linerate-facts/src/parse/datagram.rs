@@ -1,15 +1,15 @@
 //! The header at the front of every datagram of a session.
 //!
-//! It carries a tag, a step, a number and a size. Only the two ends of a stream know the tag, so it separates
-//! the stream's datagrams from any others that reach the socket. The step separates them from late ones of the
-//! step before. The number shows losses, duplicates and reordering. The size separates datagrams that the
-//! kernel joined (UDP_GRO) without asking the kernel.
+//! The header has a tag, a step, a number and a size. Only the two ends of a stream know the tag, so it separates the
+//! stream's datagrams from any others that reach the socket. The step separates them from late datagrams of the step
+//! before. The number shows losses, duplicates and reordering. The size separates datagrams that the kernel joined
+//! (UDP_GRO), without a further call to the kernel.
 
-/// Length of a [`Header`] on the wire, and of the shortest datagram.
+/// Length of a [`Header`] in bytes, and of the shortest datagram.
 pub const HEADER_LEN: usize = 24;
-/// Longest datagram that IPv4 carries: 65535 bytes without the IPv4 and the UDP header.
+/// Longest payload of a datagram over IPv4: 65535 bytes less the IPv4 and UDP headers.
 pub const DATAGRAM_MAX: usize = 65_507;
-/// Upper bound of numbers: no sender reaches it, and no computation with them overflows.
+/// Upper bound of the number in a header. No sender reaches it, and no computation with it overflows.
 pub const NUMBER_MAX: u64 = 1 << 56;
 
 /// The purpose of a datagram.
@@ -17,22 +17,22 @@ pub const NUMBER_MAX: u64 = 1 << 56;
 pub enum Kind {
     /// The datagram carries payload.
     Payload,
-    /// The step has ended; the number is the count of datagrams sent in it.
+    /// The step has ended. The header's number is the count of datagrams sent in the step.
     End,
-    /// The receiver has read the mark of an end.
+    /// The receiver has read the mark that ends a step.
     Ended,
     /// The datagram requests an answer.
     Ping,
-    /// The datagram answers.
+    /// The datagram is an answer.
     Pong,
 }
 
-/// The front of a datagram.
+/// The header at the front of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// A secret of the ends of the stream, a different one for each direction.
+    /// A secret that only the ends of the stream know. Each direction has its own.
     pub tag: u64,
-    /// Size of the whole datagram: payload of UDP, this header included.
+    /// Size of the whole datagram in bytes: UDP payload, including this header.
     pub size: u16,
     /// The purpose of the datagram.
     pub kind: Kind,
@@ -42,21 +42,21 @@ pub struct Header {
     pub number: u64,
 }
 
-/// Why bytes are no datagram of a stream.
+/// Why received bytes are not a datagram of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// The bytes end before the datagram does.
+    /// The bytes end before the end of the datagram.
     #[error("cut short")]
     Short,
-    /// The datagram has another tag: it is of another session, or spoofed.
+    /// The datagram has another tag: it is from another session, or forged.
     #[error("of another session")]
     Foreign,
-    /// The datagram has the right tag, and fields that no sender writes.
+    /// The datagram has the right tag, but fields with values that no sender writes.
     #[error("malformed")]
     Malformed,
 }
 
-/// The offset of the number in a header: the only field that changes from one datagram to the next.
+/// The offset of the number in a header. The number is the only field that changes from one datagram to the next.
 pub const NUMBER_AT: usize = 16;
 
 impl Header {
@@ -77,7 +77,7 @@ impl Header {
         raw
     }
 
-    /// Reads the datagram that `bytes` begin with, if it carries `tag`.
+    /// Reads the header of the datagram at the front of `bytes`, if it has this `tag`.
     #[inline]
     pub fn decode(bytes: &[u8], tag: u64) -> Result<Self, Stray> {
         let raw: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(Stray::Short)?;
@@ -109,20 +109,20 @@ impl Header {
     }
 }
 
-/// The bytes of a field, which is inside the header.
+/// The bytes of a header field at the offset `at`, which is always inside the header.
 #[inline]
 fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     raw[at..].first_chunk().copied().unwrap_or([0; N])
 }
 
-/// The datagrams of one receive call: one, or several that the kernel joined. A datagram that cannot be decoded
-/// is reported once and ends the iteration.
+/// Iterates over the datagrams of one receive call: one, or several that the kernel joined. A datagram that cannot be
+/// decoded is reported as an error once, and ends the iteration.
 #[inline]
 pub fn datagrams(bytes: &[u8], tag: u64) -> Datagrams<'_> {
     Datagrams { rest: Some(bytes), tag }
 }
 
-/// Iterator of [`datagrams`].
+/// The iterator that [`datagrams`] returns.
 #[derive(Debug, Clone)]
 pub struct Datagrams<'a> {
     rest: Option<&'a [u8]>,
@@ -214,7 +214,7 @@ mod tests {
             for (number, (got, size)) in whole.iter().zip(&sizes).enumerate() {
                 prop_assert_eq!(*got, Ok(header(*size, number as u64)));
             }
-            // A truncated datagram is never decoded as a shorter one.
+            // A truncated datagram is never accepted as a shorter one.
             let left = joined.len().saturating_sub(cut);
             let sum: usize = datagrams(&joined[..left], TAG)
                 .flatten()
@@ -233,8 +233,8 @@ mod tests {
             let all: Vec<_> = datagrams(&bytes, TAG).collect();
             let strays = all.iter().filter(|d| d.is_err()).count();
             prop_assert!(strays <= 1);
-            let told: usize = all.iter().flatten().map(|h| usize::from(h.size)).sum();
-            prop_assert!(told <= bytes.len() && (strays == 1 || told == bytes.len()));
+            let reported: usize = all.iter().flatten().map(|h| usize::from(h.size)).sum();
+            prop_assert!(reported <= bytes.len() && (strays == 1 || reported == bytes.len()));
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Replies of the `ethtool` ioctl (linux/ethtool.h): the driver of a port, and its counters.
+//! Parses replies of the `ethtool` ioctl (linux/ethtool.h): the driver of a port, and its counters.
 
 use super::Malformed;
 use super::netlink::{after, string, u32_at, u64_at};
 use crate::nic::Counter;
 
 const COUNTERS: &str = "counters of the driver";
-/// Bytes of a counter's name (`ETH_GSTRING_LEN`).
+/// Length of a counter's name in bytes (`ETH_GSTRING_LEN`).
 const NAME: usize = 32;
 
-/// `struct ethtool_drvinfo`. Text that the driver does not report is empty.
+/// The used fields of `struct ethtool_drvinfo`. Text that the driver does not report is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
     /// Name of the driver.
     pub driver: String,
-    /// Version of the firmware.
+    /// Version of the port's firmware.
     pub firmware: String,
 }
 
-/// Decodes the driver of a port.
+/// Decodes the name and the firmware version of a port's driver.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
         let field = reply.get(from..from + 32).ok_or(Malformed::Short("driver"))?;
@@ -27,13 +27,13 @@ pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     Ok(Info { driver: text(4)?, firmware: text(68)? })
 }
 
-/// The counters of a driver: `struct ethtool_gstrings` and `struct ethtool_stats`, one after the other.
+/// Decodes the counters of a driver from `struct ethtool_gstrings` followed by `struct ethtool_stats`.
 pub fn counters(reply: &[u8]) -> Result<Vec<Counter>, Malformed> {
     let count = u32_at(reply, 8, COUNTERS)? as usize;
     let names = after(reply, 12, COUNTERS)?;
     let size = count.checked_mul(NAME).ok_or(Malformed::Short(COUNTERS))?;
     let values = after(names, size, COUNTERS)?;
-    // The driver may have changed their number between the two questions.
+    // The driver may have changed the number of its counters between the two requests.
     if u32_at(values, 4, COUNTERS)? as usize != count {
         return Err(Malformed::Missing(COUNTERS));
     }

@@ -1,4 +1,4 @@
-//! Replies of the generic netlink family `ethtool`: the settings of a port.
+//! Parses replies of the generic netlink family `ethtool`: the settings of a port.
 //!
 //! Attribute numbers are from linux/ethtool_netlink.h.
 
@@ -11,7 +11,7 @@ use crate::nic::{
 
 const WHAT: &str = "ethtool reply";
 
-/// `ETHTOOL_MSG_LINKMODES_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_LINKMODES_GET`: speed, duplex and link modes.
 pub fn link_modes(reply: &[u8]) -> Result<LinkModes, Malformed> {
     let mut modes = LinkModes::default();
     each(reply, |kind, value| {
@@ -33,9 +33,9 @@ pub fn link_modes(reply: &[u8]) -> Result<LinkModes, Malformed> {
     Ok(modes)
 }
 
-/// `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down, where the driver reports it; else empty.
+/// Decodes the reply to `ETHTOOL_MSG_LINKSTATE_GET`: why a link is down; empty if the driver does not report it.
 pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
-    // ETHTOOL_LINK_EXT_STATE_* of linux/ethtool.h.
+    // Texts for the codes ETHTOOL_LINK_EXT_STATE_* of linux/ethtool.h, in their order.
     const REASONS: [&str; 11] = [
         "the two ends do not agree on a speed",
         "link training failed",
@@ -61,7 +61,8 @@ pub fn link_state(reply: &[u8]) -> Result<String, Malformed> {
     Ok(reason)
 }
 
-/// `ETHTOOL_MSG_FEATURES_GET`. A feature is listed as off only if this port has it and can change it.
+/// Decodes the reply to `ETHTOOL_MSG_FEATURES_GET`. A feature is listed as off only if this port has it and can change
+/// it.
 pub fn features(reply: &[u8]) -> Result<Offloads, Malformed> {
     let (mut can, mut fixed) = (Vec::new(), Vec::new());
     let mut offloads = Offloads::default();
@@ -81,7 +82,7 @@ pub fn features(reply: &[u8]) -> Result<Offloads, Malformed> {
     Ok(offloads)
 }
 
-/// `ETHTOOL_MSG_RINGS_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_RINGS_GET`: sizes of the descriptor rings.
 pub fn rings(reply: &[u8]) -> Result<Rings, Malformed> {
     let mut rings = Rings::default();
     each(reply, |kind, value| {
@@ -97,7 +98,7 @@ pub fn rings(reply: &[u8]) -> Result<Rings, Malformed> {
     Ok(rings)
 }
 
-/// `ETHTOOL_MSG_CHANNELS_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_CHANNELS_GET`: numbers of channels.
 pub fn channels(reply: &[u8]) -> Result<Channels, Malformed> {
     let mut channels = Channels::default();
     let Channels { rx, tx, combined } = &mut channels;
@@ -117,7 +118,7 @@ pub fn channels(reply: &[u8]) -> Result<Channels, Malformed> {
     Ok(channels)
 }
 
-/// `ETHTOOL_MSG_COALESCE_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_COALESCE_GET`: interrupt coalescing.
 pub fn coalesce(reply: &[u8]) -> Result<Coalesce, Malformed> {
     let mut coalesce = Coalesce::default();
     each(reply, |kind, value| {
@@ -135,7 +136,7 @@ pub fn coalesce(reply: &[u8]) -> Result<Coalesce, Malformed> {
     Ok(coalesce)
 }
 
-/// `ETHTOOL_MSG_PAUSE_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_PAUSE_GET`: flow control and its frames.
 pub fn pause(reply: &[u8]) -> Result<Pause, Malformed> {
     let mut pause = Pause::default();
     each(reply, |kind, value| {
@@ -159,7 +160,7 @@ pub fn pause(reply: &[u8]) -> Result<Pause, Malformed> {
     Ok(pause)
 }
 
-/// `ETHTOOL_MSG_FEC_GET`.
+/// Decodes the reply to `ETHTOOL_MSG_FEC_GET`: forward error correction.
 pub fn fec(reply: &[u8]) -> Result<Fec, Malformed> {
     let mut fec = Fec::default();
     each(reply, |kind, value| {
@@ -170,7 +171,7 @@ pub fn fec(reply: &[u8]) -> Result<Fec, Malformed> {
             5 => {
                 for statistic in attributes(value) {
                     match statistic? {
-                        // The total comes first, followed by the values of the lanes.
+                        // The first value is the total; the values of single lanes follow.
                         (2, value) => fec.corrected = Some(u64_at(value, 0, WHAT)?),
                         (3, value) => fec.uncorrectable = Some(u64_at(value, 0, WHAT)?),
                         _ => {}
@@ -184,7 +185,7 @@ pub fn fec(reply: &[u8]) -> Result<Fec, Malformed> {
     Ok(fec)
 }
 
-/// `ETHTOOL_MSG_RSS_GET` (6.2+).
+/// Decodes the reply to `ETHTOOL_MSG_RSS_GET` (Linux 6.2 and later): hash function and table of queues.
 pub fn rss(reply: &[u8]) -> Result<Rss, Malformed> {
     let mut rss = Rss::default();
     each(reply, |kind, value| {
@@ -201,7 +202,7 @@ pub fn rss(reply: &[u8]) -> Result<Rss, Malformed> {
     Ok(rss)
 }
 
-/// Overwrites all that [`rss`] does not read: whoever knows the key of the hash can aim at a queue.
+/// Overwrites all that [`rss`] does not read. With the key of the hash, somebody could send packets to a chosen queue.
 pub fn mask_rss(reply: &mut [u8]) {
     change_bodies(reply, |kind, value| {
         if !matches!(kind, 3 | 4) {
@@ -210,7 +211,7 @@ pub fn mask_rss(reply: &mut [u8]) {
     });
 }
 
-/// Calls `take` with each attribute of a reply, which must contain a message.
+/// Calls `take` with each attribute of a reply, and fails if the reply has no message.
 fn each(
     reply: &[u8],
     mut take: impl FnMut(u16, &[u8]) -> Result<(), Malformed>,
@@ -226,8 +227,7 @@ fn each(
     found.then_some(()).ok_or(Malformed::Missing(WHAT))
 }
 
-/// The bits that a set lists by name, and whether each is set. A set without a mask lists only
-/// those that are.
+/// The bits in a set of named bits, each with whether it is set. A set without a mask lists only the bits that are set.
 fn bits(value: &[u8]) -> Result<Vec<(String, bool)>, Malformed> {
     let (mut unmasked, mut bits) = (false, Vec::new());
     for attribute in attributes(value) {
@@ -256,7 +256,7 @@ fn bit(value: &[u8]) -> Result<(String, bool), Malformed> {
             _ => {}
         }
     }
-    // A bit that is too new for the kernel's own table of names has none.
+    // A bit that is newer than the kernel's own table of names has no name.
     Ok((name.unwrap_or_default(), is_set))
 }
 
@@ -273,7 +273,7 @@ fn flag(value: &[u8]) -> Result<bool, Malformed> {
     value.first().map(|&b| b != 0).ok_or(Malformed::Short(WHAT))
 }
 
-/// `DUPLEX_*` of linux/ethtool.h; 255 is unknown.
+/// Decodes `DUPLEX_*` of linux/ethtool.h; 255 is unknown.
 fn duplex(value: &[u8]) -> Option<Duplex> {
     match value {
         [0, ..] => Some(Duplex::Half),
@@ -282,7 +282,7 @@ fn duplex(value: &[u8]) -> Option<Duplex> {
     }
 }
 
-/// `ETHTOOL_LINK_MODE_FEC_*_BIT` of linux/ethtool.h.
+/// Name of the error correction with this `ETHTOOL_LINK_MODE_FEC_*_BIT` of linux/ethtool.h.
 fn correction(bit: u32) -> &'static str {
     match bit {
         49 => "None",
@@ -293,7 +293,7 @@ fn correction(bit: u32) -> &'static str {
     }
 }
 
-/// `ETH_RSS_HASH_*` of linux/ethtool.h: a bit each.
+/// Name of the hash function with this bit, `ETH_RSS_HASH_*` of linux/ethtool.h.
 fn hash_function(bits: u32) -> &'static str {
     match bits {
         1 => "toeplitz",

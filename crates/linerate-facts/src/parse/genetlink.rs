@@ -1,15 +1,15 @@
-//! Generic netlink: families by name, and the attributes of a family's messages.
+//! Parses generic netlink: the number of a family, and the attributes of a family's messages.
 
 use super::netlink::{after, attributes, u16_at};
 use super::{Malformed, netlink};
 
 const WHAT: &str = "generic netlink message";
-/// Size of `struct genlmsghdr`.
+/// Size of `struct genlmsghdr`, in bytes.
 const FIXED: usize = 4;
-/// Types below are netlink's own (`NLMSG_MIN_TYPE`).
+/// Lowest message type of a family. Types below it are netlink's own (`NLMSG_MIN_TYPE`).
 const FIRST: u16 = 16;
 
-/// The attributes of each message of a reply.
+/// The attributes of each message in a reply, undecoded.
 pub fn bodies(reply: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
     netlink::messages(reply).filter_map(|message| match message {
         Ok(message) => (message.kind >= FIRST).then(|| after(message.body, FIXED, WHAT)),
@@ -17,7 +17,7 @@ pub fn bodies(reply: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
     })
 }
 
-/// Hands each attribute of each message to `change`.
+/// Calls `change` with the type and the value of each attribute of each message.
 pub(super) fn change_bodies(reply: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
     netlink::change_messages(reply, |_, body| {
         if let Some((_, attributes)) = body.split_at_mut_checked(FIXED) {
@@ -30,7 +30,7 @@ pub(super) fn change_bodies(reply: &mut [u8], mut change: impl FnMut(u16, &mut [
 pub fn family(reply: &[u8]) -> Result<u16, Malformed> {
     for body in bodies(reply) {
         for attribute in attributes(body?) {
-            // CTRL_ATTR_FAMILY_ID of linux/genetlink.h.
+            // Attribute 1 is CTRL_ATTR_FAMILY_ID of linux/genetlink.h.
             if let (1, value) = attribute? {
                 return u16_at(value, 0, WHAT);
             }

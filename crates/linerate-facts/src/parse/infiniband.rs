@@ -1,10 +1,10 @@
-//! Files of a port below `/sys/class/infiniband`.
+//! Parses the files of a port below `/sys/class/infiniband`.
 
 use super::{Malformed, text};
 use crate::infiniband::{Guid, IbRate, NodeType};
 use linerate_units::Rate;
 
-/// A state such as `4: ACTIVE`: its number.
+/// The number in front of a state such as `4: ACTIVE`.
 pub fn state(text: &[u8]) -> Result<u32, Malformed> {
     const WHAT: &str = "state of the port";
     let line = text::first_line(text, WHAT)?;
@@ -13,7 +13,7 @@ pub fn state(text: &[u8]) -> Result<u32, Malformed> {
     number.ok_or(Malformed::NotANumber(WHAT))
 }
 
-/// The kind of a device, such as `1: CA` or `4: RNIC`; `None` if the text says none.
+/// The kind of a device, from text such as `1: CA` or `4: RNIC`; `None` if the text has no known kind.
 //= torvalds/linux, include/rdma/ib_verbs.h: enum rdma_node_type
 pub fn node_type(text: &str) -> Option<NodeType> {
     Some(match text.split(':').next()?.parse().ok()? {
@@ -23,7 +23,7 @@ pub fn node_type(text: &str) -> Option<NodeType> {
     })
 }
 
-/// A rate such as `56 Gb/sec (4X FDR)`, `2.5 Gb/sec (1X SDR)`, or `10 Gb/sec (4X)`.
+/// Parses a rate such as `56 Gb/sec (4X FDR)`, `2.5 Gb/sec (1X SDR)`, or `10 Gb/sec (4X)`.
 pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
     const WHAT: &str = "rate of the port";
     let line = text::first_line(text, WHAT)?;
@@ -38,19 +38,19 @@ pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
     Ok(IbRate {
         rate: Rate(tenths.checked_mul(100_000_000).ok_or(Malformed::NotANumber(WHAT))?),
         width: width.ok_or(Malformed::NotANumber(WHAT))?,
-        // Old kernels do not print SDR.
+        // Old kernels print no speed for SDR.
         speed: speed.unwrap_or_else(|| "SDR".to_owned()),
     })
 }
 
-/// A GUID such as `0002:c903:004c:5e32`.
+/// Parses a GUID such as `0002:c903:004c:5e32`.
 pub fn guid(text: &[u8]) -> Result<Guid, Malformed> {
     const WHAT: &str = "GUID";
     let line = text::first_line(text, WHAT)?.trim_ascii();
     groups(line).map(Guid).ok_or(Malformed::NotANumber(WHAT))
 }
 
-/// Four groups of four hexadecimal digits.
+/// The number in four groups of four hexadecimal digits.
 fn groups(text: &[u8]) -> Option<u64> {
     let (mut value, mut count) = (0, 0);
     for group in text.split(|&b| b == b':') {
@@ -61,7 +61,7 @@ fn groups(text: &[u8]) -> Option<u64> {
     (count == 4).then_some(value)
 }
 
-/// A number with at most one digit behind the point, in tenths.
+/// A number with at most one digit after the point, in tenths.
 fn tenths(field: &[u8]) -> Option<u64> {
     let mut parts = field.splitn(2, |&b| b == b'.');
     let whole = text::decimal(parts.next()?)?.checked_mul(10)?;

@@ -1,4 +1,4 @@
-//! `/proc/interrupts`: the purpose of each interrupt, and the CPUs that serve it.
+//! Parses `/proc/interrupts`: the name of each interrupt, and the CPUs that served it.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use super::{Malformed, text};
 
 const WHAT: &str = "/proc/interrupts";
 
-/// A numbered interrupt. Interrupts that belong to the CPUs themselves (`LOC`, `RES`) are passed over.
+/// A numbered interrupt. Interrupts of the CPUs themselves (`LOC`, `RES`) are skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
     /// Number of the interrupt.
     pub number: u32,
-    /// Times that it arrived, over all CPUs.
+    /// How often the interrupt arrived since boot, over all CPUs.
     pub total: u64,
-    /// The CPU that served the interrupt most often; `None` if there were no interrupts.
+    /// The CPU that served the interrupt most often; `None` if the interrupt never arrived.
     pub busiest: Option<u32>,
     /// The controller that delivers the interrupt: `PCI-MSIX-0000:03:00.0`, `IO-APIC`.
     pub chip: String,
-    /// The name that the driver gives it: `eth0-TxRx-3`; empty without a driver.
+    /// The name that the driver gives the interrupt: `eth0-TxRx-3`; empty without a driver.
     pub name: String,
 }
 
-/// All numbered interrupts.
+/// All numbered interrupts in the file.
 pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
     let mut all = Vec::new();
     each(text, |number, cpus, fields| {
@@ -31,8 +31,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Interrupt>, Malformed> {
     Ok(all)
 }
 
-/// The number of interrupts that each CPU served, by group and CPU, for the interrupts that `group` assigns to
-/// a group.
+/// How many interrupts each CPU served, by group and CPU. `group` assigns an interrupt to a group, or to none.
 pub fn by_cpu(
     text: &[u8],
     group: impl Fn(u32) -> Option<u32>,
@@ -52,8 +51,7 @@ pub fn by_cpu(
     Ok(counts)
 }
 
-/// Calls `take` with the number of each numbered interrupt, the CPUs of the file, and the fields
-/// behind the number.
+/// Calls `take` with the number of each numbered interrupt, the CPUs in the head line, and the fields after the number.
 fn each<'a>(
     text: &'a [u8],
     mut take: impl FnMut(u32, &[u32], &mut dyn Iterator<Item = &'a [u8]>) -> Result<(), Malformed>,
@@ -73,7 +71,7 @@ fn each<'a>(
     Ok(())
 }
 
-/// Parses the name of a CPU: `CPU3`.
+/// Parses the name of a CPU, such as `CPU3`, into its number.
 fn cpu(field: &[u8]) -> Result<u32, Malformed> {
     let number = field.strip_prefix(b"CPU").and_then(text::decimal);
     let number = number.and_then(|number| u32::try_from(number).ok());
@@ -95,14 +93,14 @@ fn interrupt<'a>(
     }
     let chip = fields.next().map(text::trimmed).unwrap_or_default();
     let rest: Vec<&[u8]> = fields.collect();
-    // Between chip and name: a number at the chip and how it triggers, joined or not; very old
-    // kernels have neither.
+    // Between the chip and the name there are the interrupt's number at the chip and how it triggers, joined or not.
+    // Very old kernels have neither.
     let named = rest.iter().position(|field| is_trigger(field)).map_or(0, |at| at + 1);
     let name: Vec<String> = rest[named..].iter().map(|field| text::trimmed(field)).collect();
     Ok(Interrupt { number, total, busiest, chip, name: name.join(" ") })
 }
 
-/// `1-edge`, `-event`, or another word as on Arm: `Edge`.
+/// Whether a field shows how an interrupt triggers: `1-edge`, `-event`, or a single word as on Arm: `Edge`.
 fn is_trigger(field: &[u8]) -> bool {
     if [&b"Edge"[..], b"Level", b"None"].contains(&field) {
         return true;

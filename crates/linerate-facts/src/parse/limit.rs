@@ -1,5 +1,5 @@
-//! The limit of a queueing discipline, read from its options (`TCA_OPTIONS`) and written into them. Structures
-//! are from linux/pkt_sched.h.
+//! The limit of a queueing discipline: read from its options (`TCA_OPTIONS`), and written into them. Structures are
+//! from linux/pkt_sched.h.
 
 use super::Malformed;
 use super::netlink::{attributes, change_attributes, u16_at, u32_at, u64_at};
@@ -8,31 +8,30 @@ use linerate_plan::change::Queue;
 
 const WHAT: &str = "options of a queueing discipline";
 
-/// `TCA_TBF_PARMS`, `TCA_TBF_RATE64` and `TCA_TBF_BURST`.
+/// Attributes `TCA_TBF_PARMS`, `TCA_TBF_RATE64` and `TCA_TBF_BURST`.
 const PARMS: u16 = 1;
 const RATE: u16 = 4;
 const BURST: u16 = 6;
 
-/// Offsets of the peak rate, the limit and the bucket in `struct tc_tbf_qopt`: behind the rate, which takes
-/// 12 bytes and ends with the number of bytes per second, as the peak rate does.
+/// Offsets of the peak rate, the limit and the bucket in `struct tc_tbf_qopt`. The rate before them has 12 bytes; both
+/// rates end with the number of bytes per second.
 const PEAK: usize = 20;
 const LIMIT: usize = 24;
 const BUCKET: usize = 28;
 
-/// `TC_LINKLAYER_ATM`: bytes are counted in cells.
+/// Link layer `TC_LINKLAYER_ATM`, for which bytes are counted in ATM cells.
 const CELLS: u8 = 2;
 
-/// The limit: bytes of a token bucket, packets of a queue.
+/// The limit of a discipline: bytes for a token bucket, packets for a packet queue.
 pub fn limit(queue: Queue, options: &[u8]) -> Result<u32, Malformed> {
     match queue {
-        // `struct tc_fifo_qopt` has only the limit.
+        // The only field of `struct tc_fifo_qopt` is the limit.
         Queue::Pfifo => u32_at(options, 0, WHAT),
         Queue::Tbf => Ok(bucket(options)?.limit),
     }
 }
 
-/// Encodes the options of a discipline with another limit. All else is passed back to the kernel as the
-/// kernel reported it.
+/// Encodes the options of a discipline with the limit `limit`. All other options are as the kernel reported them.
 pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, Malformed> {
     let limit = limit.to_ne_bytes();
     if queue == Queue::Pfifo {
@@ -46,22 +45,22 @@ pub fn with_limit(queue: Queue, options: &[u8], limit: u32) -> Result<Vec<u8>, M
             place.copy_from_slice(&limit);
         }
     });
-    // An attribute of 8 bytes.
+    // Head of an attribute: its length is 8 bytes.
     options.extend([8_u16.to_ne_bytes(), BURST.to_ne_bytes()].concat());
     options.extend(burst);
     Ok(options)
 }
 
-/// A token bucket.
+/// The fields of a token bucket that are needed to write its limit.
 struct Bucket {
     limit: u32,
-    /// The most bytes that it holds.
+    /// The most bytes that the bucket holds.
     burst: u32,
 }
 
-/// The size of a bucket. The kernel reports it as the time that the bucket takes to fill, in ticks, and expects
-/// bytes. This returns the largest size with the same number of ticks: a smaller bucket might no longer let the
-/// largest packets pass.
+/// Reads a token bucket. The kernel reports the bucket's size as the time, in ticks, in which it fills, and expects
+/// bytes. This returns the largest size with the same number of ticks: a smaller bucket might no longer let the largest
+/// packets pass.
 fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
@@ -73,13 +72,13 @@ fn bucket(options: &[u8]) -> Result<Bucket, Malformed> {
     }
     let parms = parms.ok_or(Malformed::Missing(WHAT))?;
     let ticks = u32_at(parms, BUCKET, WHAT)?;
-    // A second bucket for peaks is reported in ticks as well. A discipline with such a bucket is not changed.
+    // A second bucket, for peaks, is reported in ticks as well. A discipline with such a bucket is not changed.
     if u32_at(parms, PEAK, WHAT)? != 0 || parms.get(1) == Some(&CELLS) {
         return Err(Malformed::Missing(WHAT));
     }
     let overhead = u64::from(u16_at(parms, 2, WHAT)?);
     let rate = wide.unwrap_or(u32_at(parms, 8, WHAT)?.into());
-    // Less by one or two nanoseconds, as the kernel divides by a multiplication.
+    // The time is shorter by one or two nanoseconds, since the kernel divides by a multiplication.
     let nanos = u128::from(ticks) * u128::from(TICK) + u128::from(TICK) - 2;
     let bytes = u128::from(rate) * nanos / 1_000_000_000;
     let bytes = bytes.saturating_sub(overhead.into());
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
     use crate::parse::netlink::tests::attr;
 
-    /// A token bucket of 1 Gb/s with a limit of 20 kB that is full after 65,536 bytes: 8,192 ticks.
+    /// A token bucket of 1 Gb/s with a limit of 20 kB and a size of 65,536 bytes: 8,192 ticks.
     fn parms() -> [u8; 36] {
         let mut parms = [0; 36];
         for (at, value) in [(8, 125_000_000u32), (LIMIT, 20_000), (BUCKET, 8_192)] {
@@ -130,7 +129,7 @@ mod tests {
             let options = [attr(PARMS, parms), more.to_vec()].concat();
             bucket(&options).map(|bucket| bucket.burst)
         };
-        // A tick is 64 ns, 8 bytes at this rate: all sizes from 65,536 to 65,543 bytes are reported as 8,192
+        // A tick is 64 ns, which is 8 bytes at this rate: all sizes from 65,536 to 65,543 bytes are reported as 8,192
         // ticks.
         assert_eq!(burst(&parms(), &[]), Ok(65_543));
         let wide = attr(RATE, &1_250_000_000u64.to_ne_bytes());

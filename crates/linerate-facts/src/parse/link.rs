@@ -1,4 +1,4 @@
-//! `RTM_NEWLINK`: a network port with its statistics.
+//! Parses `RTM_NEWLINK`: a network port with its statistics.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::watch::LinkStats;
 
 const WHAT: &str = "link message";
 const NEW_LINK: u16 = 16;
-/// Size of `struct ifinfomsg`.
+/// Size of `struct ifinfomsg`, in bytes.
 const FIXED: usize = 16;
 
 /// Hardware type of the loopback port (`ARPHRD_LOOPBACK`).
@@ -17,52 +17,52 @@ pub const LOOPBACK: u16 = 772;
 /// Hardware type of IP over InfiniBand (`ARPHRD_INFINIBAND`).
 pub const INFINIBAND: u16 = 32;
 
-/// `ARPHRD_ETHER`: Ethernet, and devices that behave like it.
+/// Hardware type of Ethernet and of devices that behave like it (`ARPHRD_ETHER`).
 //= include/uapi/linux/if_arp.h
 pub const ETHERNET: u16 = 1;
 
 /// A network port. Text that is unknown is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// Index in its network namespace.
+    /// Index of the port in its network namespace.
     pub index: u32,
-    /// Hardware type (`ARPHRD_*`).
+    /// Hardware type of the port (`ARPHRD_*`).
     pub hardware: u16,
-    /// Up, and the lower layer has carrier.
+    /// Whether the port is up and its lower layer has carrier.
     pub up: bool,
     /// Name of the port.
     pub name: Cow<'a, str>,
-    /// Kind of a port made by software: `veth`, `bridge`, `tun` ...
+    /// Kind of a port that is made by software: `veth`, `bridge`, `tun` ...; empty for other ports.
     pub kind: Cow<'a, str>,
-    /// Hardware address.
+    /// Hardware address of the port.
     pub address: &'a [u8],
-    /// Maximum transmission unit in bytes.
+    /// Maximum transmission unit of the port, in bytes.
     pub mtu: Option<u32>,
-    /// The largest value that the driver accepts; `None` if it reports no bound.
+    /// The largest MTU that the driver accepts; `None` if it reports no bound.
     pub mtu_max: Option<u32>,
-    /// Index of the port below; for one half of a pair (`veth`), of the other half.
+    /// Index of the port below; for one half of a pair (`veth`), index of the other half.
     pub lower: Option<u32>,
     /// Whether the port with the index `lower` is in another network namespace.
     pub lower_elsewhere: bool,
     /// Index of the bond, bridge or team that the port is part of.
     pub master: Option<u32>,
-    /// Queueing discipline at its root.
+    /// Queueing discipline at the port's root.
     pub qdisc: Cow<'a, str>,
-    /// The attributes that only ports of its kind have, undecoded.
+    /// The attributes that only ports of this kind have, undecoded.
     pub(super) details: &'a [u8],
-    /// Kind of the port that this one is a member of, and the attributes that its members have, undecoded.
+    /// Kind of the port that this one is a member of, and the attributes that only its members have, undecoded.
     slave: (Cow<'a, str>, &'a [u8]),
-    /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
+    /// Name of the device that the port belongs to (Linux 5.14 and later): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
     /// Bus of the port's device: `pci`, `virtio`.
     pub bus: Cow<'a, str>,
-    /// Times that the link went up or down.
+    /// Number of times that the link went up or down.
     pub carrier_changes: Option<u32>,
     /// Counters of the port.
     pub stats: Option<LinkStats>,
 }
 
-/// The links of a reply.
+/// The ports in a reply.
 pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> {
     netlink::messages(reply).filter_map(|message| match message {
         Ok(message) => (message.kind == NEW_LINK).then(|| link(message.body)),
@@ -70,8 +70,8 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Link<'_>, Malformed>> 
     })
 }
 
-/// Overwrites everything that [`parse`] does not read: addresses, keys, names that people gave. A hardware
-/// address, or the ends of a tunnel, become the result of `address`.
+/// Overwrites everything that [`parse`] does not read: addresses, keys, names that people gave. `address` changes the
+/// bytes of hardware addresses and of tunnels' outer addresses.
 pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     netlink::change_messages(reply, |kind, body| {
         let attributes = body.split_at_mut_checked(FIXED);
@@ -87,7 +87,7 @@ pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
     });
 }
 
-/// Like [`mask`], for `IFLA_LINKINFO`.
+/// Overwrites, as [`mask`] does, what is not read within the attribute `IFLA_LINKINFO`.
 fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
     let named = |which| info(value, which).map_or(String::new(), |(kind, _)| kind.into_owned());
     let kind = named([INFO_KIND, INFO_DATA]);
@@ -118,7 +118,7 @@ fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
     });
 }
 
-/// Like [`mask`], for `IFLA_BOND_AD_INFO`.
+/// Overwrites, as [`mask`] does, what is not read within the attribute `IFLA_BOND_AD_INFO`.
 fn mask_aggregation(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
     netlink::change_attributes(value, |number, value| match number {
         AD_PARTNER => address(value),
@@ -128,7 +128,7 @@ fn mask_aggregation(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
 }
 
 fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
-    // IFF_UP and IFF_LOWER_UP.
+    // The flags IFF_UP and IFF_LOWER_UP together.
     const CARRIER: u32 = 1 | 1 << 16;
     let mut link = Link {
         hardware: u16_at(body, 2, WHAT)?,
@@ -138,7 +138,7 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
     };
     for attribute in attributes(after(body, FIXED, WHAT)?) {
         let (kind, value) = attribute?;
-        // IFLA_* of linux/if_link.h.
+        // The numbers are attributes IFLA_* of linux/if_link.h.
         match kind {
             1 => link.address = value,
             3 => link.name = string(value),
@@ -162,13 +162,13 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
     Ok(link)
 }
 
-/// Attributes of `IFLA_LINKINFO`.
+/// Attributes within `IFLA_LINKINFO`.
 //= include/uapi/linux/if_link.h, IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const SLAVE_KIND: u16 = 4;
 const SLAVE_DATA: u16 = 5;
-/// Attributes of bonds and of their members.
+/// Attributes of bonds, and of the members of bonds.
 //= include/uapi/linux/if_link.h, IFLA_BOND_AD_INFO, IFLA_BOND_AD_INFO_AGGREGATOR, IFLA_BOND_AD_INFO_PARTNER_MAC,
 //= IFLA_BOND_SLAVE_AD_AGGREGATOR_ID
 const BOND_AD_INFO: u16 = 23;
@@ -176,7 +176,7 @@ const AD_AGGREGATOR: u16 = 1;
 const AD_PARTNER: u16 = 5;
 const SLAVE_AGGREGATOR: u16 = 6;
 
-/// The attributes of a kind and of its details in `IFLA_LINKINFO`.
+/// The name and the details of a kind in `IFLA_LINKINFO`. `kind_of` and `details_of` are the attributes' numbers.
 fn info(info: &[u8], [kind_of, details_of]: [u16; 2]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
     let (mut kind, mut details) = (Cow::Borrowed(""), &[][..]);
     for attribute in attributes(info) {
@@ -189,23 +189,23 @@ fn info(info: &[u8], [kind_of, details_of]: [u16; 2]) -> Result<(Cow<'_, str>, &
     Ok((kind, details))
 }
 
-/// The attributes that only bonds have (`IFLA_BOND_*`).
+/// The used attributes that only bonds have (`IFLA_BOND_*`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BondDetails {
-    /// Mode of the bond, 0 to 6.
+    /// Number of the bond's mode, 0 to 6.
     pub mode: Option<u8>,
-    /// Number of the policy that says which fields of a packet the hash includes, 0 to 5.
+    /// Number of the bond's hash policy, 0 to 5: which fields of a packet choose the member.
     pub hash: Option<u8>,
-    /// Index of the member in use.
+    /// Index of the only member in use; `None` if there is no such member.
     pub active: Option<u32>,
-    /// Aggregator of LACP whose members carry the traffic.
+    /// Number of the LACP aggregator whose members carry the traffic.
     pub aggregator: Option<u16>,
-    /// Hardware address of the other system in this aggregator.
+    /// Hardware address of the LACP partner in this aggregator.
     pub partner: Option<[u8; 6]>,
 }
 
 impl Link<'_> {
-    /// The attributes that only bonds have; `None` for other kinds of links.
+    /// The attributes that only bonds have; `None` for ports of other kinds.
     pub fn bond(&self) -> Result<Option<BondDetails>, Malformed> {
         if self.kind != "bond" {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Link<'_> {
         Ok(Some(bond))
     }
 
-    /// The aggregator of LACP that a member of a bond is in; `None` for other ports.
+    /// Number of the LACP aggregator that a member of a bond is in; `None` for other ports.
     pub fn aggregator(&self) -> Result<Option<u16>, Malformed> {
         let (kind, details) = &self.slave;
         for attribute in attributes(details).filter(|_| kind == "bond") {
@@ -236,7 +236,7 @@ impl Link<'_> {
         Ok(None)
     }
 
-    /// Tag of a VLAN (`IFLA_VLAN_ID`); `None` for other kinds.
+    /// VLAN tag of a VLAN port (`IFLA_VLAN_ID`); `None` for other kinds of ports.
     pub fn vlan(&self) -> Result<Option<u16>, Malformed> {
         if self.kind != "vlan" {
             return Ok(None);
@@ -250,7 +250,7 @@ impl Link<'_> {
     }
 }
 
-/// The aggregator and the partner in `IFLA_BOND_AD_INFO`.
+/// The aggregator and the partner's hardware address in `IFLA_BOND_AD_INFO`.
 fn aggregation(value: &[u8]) -> Result<(Option<u16>, Option<[u8; 6]>), Malformed> {
     let (mut aggregator, mut partner) = (None, None);
     for attribute in attributes(value) {

@@ -1,11 +1,11 @@
-//! `SO_MEMINFO`: the memory used by a socket's queues.
+//! Parses `SO_MEMINFO`: the memory that a socket's queues use.
 
 use crate::metric::{self, Metric};
 
-/// Bytes that a reader should offer.
+/// Bytes that a reader should provide for `SO_MEMINFO`.
 pub const ROOM: usize = 64;
 
-/// The index of each metric in an array of u32, in the order of include/uapi/linux/sock_diag.h.
+/// The index of each metric in the kernel's array of u32, in the order of include/uapi/linux/sock_diag.h.
 const FIELDS: &[(Metric, usize)] = &[
     (metric::SOCKET_RMEM_ALLOC, 0),
     (metric::SOCKET_RCVBUF, 4),
@@ -14,7 +14,7 @@ const FIELDS: &[(Metric, usize)] = &[
     (metric::SOCKET_DROPS, 32),
 ];
 
-/// Every metric of the table, with its value if the reply is long enough to contain it.
+/// Each metric of the table `FIELDS`, with its value if the reply is long enough to contain it.
 pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     FIELDS.iter().map(|(metric, at)| {
         let field = raw.get(*at..at + 4).and_then(|f| f.first_chunk());

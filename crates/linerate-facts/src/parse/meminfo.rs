@@ -1,9 +1,9 @@
-//! `/proc/meminfo`, and the `meminfo` of a NUMA node, whose lines begin with `Node 0`.
+//! Parses `/proc/meminfo`, and `meminfo` of a NUMA node, whose lines begin with `Node 0`.
 
 use super::text;
 use linerate_units::Bytes;
 
-/// The amount of `key`, such as `MemTotal`; `None` if no whole line gives it.
+/// The amount of memory for `key`, such as `MemTotal`; `None` if no complete line has it.
 pub fn bytes(text: &[u8], key: &str) -> Option<Bytes> {
     match field(text, key)? {
         (value, Some(b"kB")) => value.checked_mul(1024).map(Bytes),
@@ -11,7 +11,7 @@ pub fn bytes(text: &[u8], key: &str) -> Option<Bytes> {
     }
 }
 
-/// The count of `key`, such as `HugePages_Total`, which has no unit.
+/// The count for `key`, such as `HugePages_Total`, which has no unit.
 pub fn count(text: &[u8], key: &str) -> Option<u64> {
     match field(text, key)? {
         (value, None) => Some(value),
@@ -19,7 +19,7 @@ pub fn count(text: &[u8], key: &str) -> Option<u64> {
     }
 }
 
-/// Number and unit of the line of `key`.
+/// Number and unit in the line of `key`.
 fn field<'a>(text: &'a [u8], key: &str) -> Option<(u64, Option<&'a [u8]>)> {
     text::lines(text, "meminfo").find_map(|line| {
         let mut fields = text::fields(line.ok()?);

@@ -1,8 +1,8 @@
-//! Decoders of the kernel's answers: text of /proc and /sys, netlink messages, socket options; and of the marks
+//! Decoders for what the kernel returns (text of /proc and /sys, netlink messages, socket options), and for the marks
 //! and headers that another end puts into its payload.
 //!
-//! Each format has its own file. Every parser takes bytes and returns values or [`Malformed`]. No input makes
-//! it panic, it does not guess, and it skips additions of newer kernels.
+//! Each format has its own file. Every parser takes bytes and returns values or [`Malformed`]. No input makes a parser
+//! panic. Parsers do not guess, and they skip additions of newer kernels.
 
 pub mod address;
 pub mod alias;
@@ -47,13 +47,13 @@ mod text;
 pub mod tunnel;
 pub mod zerocopy;
 
-/// Why bytes from the kernel could not be understood.
+/// Why bytes from the kernel could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The bytes end before the thing does.
+    /// The bytes end before the item does.
     #[error("{0} is cut short")]
     Short(&'static str),
-    /// The text in the place of a number is no number, or is too large.
+    /// The text in the place of a number is not a number, or is too large.
     #[error("{0} is not a number")]
     NotANumber(&'static str),
     /// A part that is always present is missing.

@@ -1,14 +1,14 @@
-//! The modules that a kernel needs for a driver: `modules.dep`, as depmod writes it, and `modules.builtin`,
-//! as the kernel's build does.
+//! Parses `modules.dep`, which depmod writes, and `modules.builtin`, which the kernel's build writes: the modules that
+//! a driver needs.
 
 use std::collections::BTreeSet;
 
 use super::{Malformed, text};
 
-/// The files to load, in order and each once, so that the `wanted` modules work. A module that is built into
-/// the kernel needs none. Paths are relative to the folder of the two files.
+/// The files to load so that the `wanted` modules work, in order and each once. A module that is built into the kernel
+/// needs no file. Paths are relative to the folder of the two files.
 ///
-/// [`Malformed::Missing`] names a module that the kernel does not have.
+/// [`Malformed::Missing`] is returned if the kernel does not have a module.
 //= https://man7.org/linux/man-pages/man5/modules.dep.5.html: each line names all dependencies of a module,
 //= indirect ones included, and the first one to load stands last.
 pub fn load_order(
@@ -40,7 +40,7 @@ pub fn load_order(
     Ok(order)
 }
 
-/// Whether a path such as `kernel/fs/9p/9p.ko.xz` belongs to a module. In names of modules `-` and `_` are the
+/// Whether a path such as `kernel/fs/9p/9p.ko.xz` belongs to the module `name`. In names of modules `-` and `_` are the
 /// same.
 fn is(path: &[u8], name: &str) -> bool {
     let file = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(load_order(DEP, builtin, &["overlay", "9p"]), Ok(vec![]));
         let missing = Err(Malformed::Missing("nvme"));
         assert_eq!(load_order(DEP, builtin, &["9p", "nvme"]), missing);
-        // A name that another one begins with is another name.
+        // No module is called `9pne`, although `9pnet` begins with it.
         assert!(load_order(DEP, b"", &["9pne"]).is_err());
     }
 

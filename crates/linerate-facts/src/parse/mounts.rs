@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: the mounted file systems, their mount points and devices.
+//! Parses `/proc/self/mountinfo`: the mounted file systems, their mount points and devices.
 
 use super::{Malformed, text};
 
@@ -7,13 +7,13 @@ const WHAT: &str = "mountinfo";
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the device: `254:0`; major 0 if there is no single one.
+    /// Number of the device: `254:0`. The major number is 0 if there is no single device.
     pub number: String,
-    /// The mounted part of the file system: `/` is all of it.
+    /// The part of the file system that is mounted: `/` is all of it.
     pub root: String,
-    /// Mount point.
+    /// Directory where the file system is mounted.
     pub point: String,
-    /// Kind: `ext4`, `nfs4`.
+    /// Type of the file system: `ext4`, `nfs4`.
     pub kind: String,
     /// The mounted device: `/dev/vda`, `server:/export`.
     pub source: String,
@@ -27,13 +27,14 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` if a field is missing.
+    /// Parses a line such as `36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`; `None` if
+    /// a field is missing.
     pub fn of(line: &[u8]) -> Option<Self> {
-        // The mounted device may be empty.
+        // The field of the mounted device may be empty, so single spaces separate fields.
         let mut fields = line.split(|&b| b == b' ');
         let number = text::trimmed(fields.nth(2)?);
         let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        // Options of this mount and optional fields are before the dash.
+        // Options of this mount, and optional fields, are before the dash.
         fields.find(|&field| field == b"-")?;
         let kind = text::trimmed(fields.next()?);
         let source = unescaped(fields.next()?);
@@ -49,7 +50,7 @@ impl Mount {
     }
 }
 
-/// Undoes the octal escapes of blanks (`\040`).
+/// Replaces octal escapes such as that of a space (`\040`) by their characters.
 fn unescaped(field: &[u8]) -> String {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

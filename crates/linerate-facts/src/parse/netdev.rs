@@ -1,5 +1,5 @@
-//! Replies of the generic netlink family `netdev` (6.8+): which poller and which interrupt serve a queue.
-//! Attribute numbers are from linux/netdev.h.
+//! Parses replies of the generic netlink family `netdev` (Linux 6.8 and later): which poller and which interrupt serve
+//! a queue. Attribute numbers are from linux/netdev.h.
 
 use super::Malformed;
 use super::genetlink::bodies;
@@ -12,9 +12,9 @@ const NAPI: &str = "poller message";
 /// A queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
-    /// Number, counted for each direction.
+    /// Number of the queue. Each direction counts from 0.
     pub number: u32,
-    /// The direction of the queue.
+    /// Whether the queue receives or sends.
     pub direction: QueueDirection,
     /// Id of the poller (NAPI) that serves the queue.
     pub napi: Option<u32>,
@@ -23,13 +23,13 @@ pub struct Queue {
 /// A poller of the kernel (NAPI), with its interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Napi {
-    /// Number of the interrupt.
+    /// Id of the poller.
     pub id: u32,
-    /// The interrupt that wakes the poller.
+    /// Number of the interrupt that wakes the poller.
     pub irq: Option<u32>,
 }
 
-/// `NETDEV_CMD_QUEUE_GET`: queues. Queues of an unknown kind are skipped.
+/// Decodes the reply to `NETDEV_CMD_QUEUE_GET`: queues. Queues of an unknown kind are skipped.
 pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
     let mut queues = Vec::new();
     for body in bodies(reply) {
@@ -46,7 +46,7 @@ pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
     Ok(queues)
 }
 
-/// `NETDEV_CMD_NAPI_GET`: pollers.
+/// Decodes the reply to `NETDEV_CMD_NAPI_GET`: pollers.
 pub fn napis(reply: &[u8]) -> Result<Vec<Napi>, Malformed> {
     bodies(reply)
         .map(|body| {
@@ -57,7 +57,7 @@ pub fn napis(reply: &[u8]) -> Result<Vec<Napi>, Malformed> {
         .collect()
 }
 
-/// The first four attributes, which are words in both kinds of message.
+/// The attributes 1 to 4 of a message, which are u32 in both kinds of reply.
 fn words(body: &[u8], what: &'static str) -> Result<[Option<u32>; 4], Malformed> {
     let mut words = [None; 4];
     for attribute in attributes(body) {

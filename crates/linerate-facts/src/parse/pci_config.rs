@@ -1,71 +1,71 @@
-//! A PCI device's `config`, the configuration space of the specification, and the text of its link.
+//! Parses a PCI device's `config`, which is its configuration space, and sysfs's text about its link.
 //!
-//! Everyone can read the first 64 bytes; only root can read the rest.
+//! Any user can read the first 64 bytes; only root can read the rest.
 
 use super::{Malformed, text};
 use crate::pci::{Buses, Link, Payload, PortKind};
 use linerate_units::Transfers;
 
 const WHAT: &str = "configuration space";
-/// The part that everyone may read.
+/// Length of the header in bytes, which any user may read.
 const HEADER: usize = 64;
-/// Bytes to read at most. All capabilities used here lie in them. The rest of the PCI Express configuration space is
-/// sixteen times as large, and slow to read from the device.
+/// Most bytes that are read. They contain all capabilities that are used here. The whole PCI Express configuration
+/// space is sixteen times as large, and slow to read from the device.
 pub const LENGTH: usize = 256;
-/// Largest number of capabilities that fit, 4 bytes each: a longer chain runs in a circle.
+/// Largest number of capabilities of 4 bytes that fit. A longer chain of pointers is a loop.
 const MOST: usize = (LENGTH - HEADER) / 4;
 const EXPRESS: u8 = 0x10;
-/// Bytes of one access.
+/// Bytes of one register, which one access reads.
 const REGISTER: usize = 4;
-/// The first registers: ids, status, class and the kind of header.
+/// Length of the first registers: ids, status, class and kind of header.
 const IDENTITY: usize = 0x10;
-/// The numbers of a bridge's buses.
+/// Offset of the register with the numbers of a bridge's buses.
 const BUSES: usize = 0x18;
 /// Offset of the pointer to the first capability.
 const FIRST: usize = 0x34;
-/// Bytes of the PCI Express capability that are used.
+/// Length of the part of the PCI Express capability that is used.
 const CAPABILITY: usize = 0x14;
 
 /// The fields of the configuration space that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Vendor id.
+    /// Vendor id of the device.
     pub vendor: u16,
-    /// Device id, the vendor's own.
+    /// Device id, which the vendor assigns.
     pub device: u16,
-    /// Class, subclass and programming interface.
+    /// Class, subclass and programming interface of the device.
     pub class: u32,
-    /// Buses behind the device, if it is a bridge that leads to any.
+    /// Buses behind the device, if the device is a bridge with buses behind it.
     pub buses: Option<Buses>,
     /// PCI Express capability of the device.
     pub express: Express,
 }
 
-/// The PCI Express capability.
+/// What is known of the PCI Express capability of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Express {
-    /// Root only: the reply ends before capabilities begin.
+    /// Unknown: the bytes end before the capabilities, as for users other than root.
     Hidden,
-    /// Conventional PCI, or inside the chip set.
+    /// The device has none: it is conventional PCI, or inside the chip set.
     Absent,
-    /// The values that the device reports.
+    /// The device has the capability, with these values.
     Here(Capability),
 }
 
-/// The contents of the PCI Express capability.
+/// The used values of the PCI Express capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capability {
-    /// The kind of device, by its place in the PCIe tree.
+    /// What the device is in the PCI Express tree: card, root port, port of a switch.
     pub kind: PortKind,
     /// Sizes of packets on the link.
     pub payload: Payload,
-    /// The present state of the link; `None` for devices without a link.
+    /// Speed and width at which the link runs; `None` for devices without a link.
     pub now: Option<Link>,
-    /// The best that this end of the link can.
+    /// The best speed and width that this end of the link supports.
     pub max: Option<Link>,
 }
 
-/// Reads the configuration space, or the part of it that the reply contains.
+/// Parses the configuration space, or as much of it as was read.
 pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     let header = space.get(..HEADER).ok_or(Malformed::Short(WHAT))?;
     let vendor = u16::from_le_bytes([header[0], header[1]]);
@@ -82,9 +82,9 @@ pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     })
 }
 
-/// Reads only the registers that [`parse`] uses, and leaves the others zero: each takes an access to the device, in a
-/// virtual machine an exit to its host. `read` reads at a place, and returns the length, which is less at the end. The
-/// header is taken to be there.
+/// Reads only the registers that [`parse`] uses, and leaves the others zero. Each register costs an access to the
+/// device, and in a virtual machine an exit to its host. `read` reads at an offset and returns the length, which is
+/// shorter at the end of the space. The header is assumed to be readable.
 pub fn gather<E>(mut read: impl FnMut(usize, &mut [u8]) -> Result<usize, E>) -> Result<Vec<u8>, E> {
     let mut space = vec![0; LENGTH];
     let mut end = LENGTH;
@@ -120,12 +120,12 @@ pub fn gather<E>(mut read: impl FnMut(usize, &mut [u8]) -> Result<usize, E>) -> 
     Ok(space)
 }
 
-/// Whether buses may lie behind the device.
+/// Whether the device is a bridge, so that there may be buses behind it.
 fn is_bridge(header: &[u8]) -> bool {
     header[0x0e] & 0x7f == 1
 }
 
-/// Whether the device has a list of capabilities: a bit of the status register.
+/// Whether the device has a list of capabilities, by a bit in its status register.
 fn has_capabilities(header: &[u8]) -> bool {
     header[6] & 0x10 != 0
 }
@@ -150,7 +150,7 @@ fn express(space: &[u8], header: &[u8]) -> Express {
     Express::Absent
 }
 
-/// The registers of the capability at `at`; `None` if the space ends before they do.
+/// The values of the PCI Express capability at offset `at`; `None` if the space ends before them.
 fn capability(space: &[u8], at: usize) -> Option<Capability> {
     let word = |offset: usize| {
         let raw = space.get(at + offset..at + offset + 2)?;
@@ -172,7 +172,7 @@ fn capability(space: &[u8], at: usize) -> Option<Capability> {
     })
 }
 
-/// Speed and width in the format of both link registers.
+/// Speed and width of a link, from a link register. The status and the capability register have the same format.
 fn link(register: u16) -> Link {
     let code = usize::from(register & 15);
     let speed = code.checked_sub(1).and_then(|c| SPEEDS.get(c));
@@ -182,7 +182,7 @@ fn link(register: u16) -> Link {
     }
 }
 
-/// Transfers per second of each generation.
+/// Transfers per second of each PCI Express generation, from 1 on.
 const SPEEDS: [u64; 7] = [
     2_500_000_000,
     5_000_000_000,
@@ -197,7 +197,7 @@ fn is_width(lanes: u8) -> bool {
     matches!(lanes, 1 | 2 | 4 | 8 | 12 | 16 | 32)
 }
 
-/// The speed as sysfs writes it: `8.0 GT/s PCIe`, `2.5 GT/s`; `None` for `Unknown`.
+/// Parses the speed as sysfs writes it: `8.0 GT/s PCIe`, `2.5 GT/s`; `None` for `Unknown`.
 pub fn speed(text: &[u8]) -> Result<Option<Transfers>, Malformed> {
     const WHAT: &str = "speed of the link";
     let mut fields = text::fields(text::first_line(text, WHAT)?);
@@ -220,7 +220,7 @@ pub fn speed(text: &[u8]) -> Result<Option<Transfers>, Malformed> {
     }
 }
 
-/// The width as sysfs writes it; `None` for 0 and 255, which mean that there is no link.
+/// Parses the width as sysfs writes it; `None` for 0 and 255, which mean that there is no link.
 pub fn width(text: &[u8]) -> Result<Option<u8>, Malformed> {
     const WHAT: &str = "width of the link";
     match super::sysctl::number(text)? {
@@ -239,8 +239,8 @@ mod tests {
 
     use super::*;
 
-    /// A network card with one capability before that of PCI Express: x8 of generation 3, running
-    /// at x4 of generation 2.
+    /// A network card with one capability before the PCI Express capability. The card supports x8 of generation 3 and
+    /// runs at x4 of generation 2.
     fn card() -> Vec<u8> {
         let mut space = vec![0; 256];
         let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
@@ -332,7 +332,7 @@ mod tests {
         assert!(width(b"3\n").is_err() && width(b"65535\n").is_err());
     }
 
-    /// What [`gather`] makes of a space, and the places and lengths that it read.
+    /// What [`gather`] returns for a space, and the offsets and lengths that it read.
     fn gathered(space: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
         let mut reads = Vec::new();
         let got = gather(|at, into| {

@@ -1,10 +1,10 @@
-//! `/proc/pressure/*`: time lost to waiting for a resource.
+//! Parses `/proc/pressure/*`: time in which tasks waited for a resource.
 
 use super::{Malformed, text};
 
 const WHAT: &str = "pressure";
 
-/// Microseconds for which at least one task waited.
+/// Microseconds in which at least one task waited for the resource.
 pub fn some_us(text: &[u8]) -> Result<u64, Malformed> {
     for line in text::lines(text, WHAT) {
         let mut fields = text::fields(line?);

@@ -1,13 +1,13 @@
-//! `/proc/stat`: how each CPU spent its time.
+//! Parses `/proc/stat`: how each CPU spent its time.
 
 use super::{Malformed, text};
 use crate::cpu::CpuTimes;
 
 const WHAT: &str = "/proc/stat";
 
-/// The CPUs that are online, in the order of the file. The line that sums them up is left out.
+/// The times of the CPUs that are online, in the order of the file. The line with the sum over all CPUs is left out.
 pub fn cpus(text: &[u8]) -> impl Iterator<Item = Result<CpuTimes, Malformed>> {
-    // The lines of the CPUs come first; the long line of interrupts is never read.
+    // The lines of CPUs come first, so the long line about interrupts is never read.
     text::lines(text, WHAT)
         .take_while(|line| line.is_err() || line.is_ok_and(|l| l.starts_with(b"cpu")))
         .filter_map(|line| line.and_then(cpu).transpose())

@@ -1,4 +1,4 @@
-//! `RTM_NEWQDISC` and `RTM_NEWTCLASS`: a queueing discipline, or a class of one, with its statistics.
+//! Parses `RTM_NEWQDISC` and `RTM_NEWTCLASS`: a queueing discipline or one of its classes, with statistics.
 
 use std::borrow::Cow;
 
@@ -8,31 +8,32 @@ use super::{Malformed, netlink};
 const WHAT: &str = "qdisc message";
 const NEW_QDISC: u16 = 36;
 const NEW_CLASS: u16 = 40;
-/// Size of `struct tcmsg`.
-const FIXED: usize = 20;
+/// Size of `struct tcmsg`, in bytes.
+const TCMSG_LEN: usize = 20;
 
-/// Parent of the discipline at the root of a port.
+/// Parent number that the discipline at the root of a port has.
 pub const ROOT: u32 = u32::MAX;
 
-/// A queueing discipline, or a class of one.
+/// A queueing discipline, or one of its classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qdisc<'a> {
-    /// Index of the discipline's port.
+    /// Index of the port that the discipline belongs to.
     pub port: u32,
-    /// Handle; zero if the kernel made it by itself. For a class its number.
+    /// Handle of the discipline; zero if the kernel created the discipline by itself. For a class, the number of the
+    /// class.
     pub handle: u32,
-    /// Parent of the discipline: [`ROOT`], or a class.
+    /// Parent of the discipline: [`ROOT`], or the number of a class.
     pub parent: u32,
-    /// Kind: `fq_codel`, `tbf`, `noqueue` ...
+    /// Kind of the discipline: `fq_codel`, `tbf`, `noqueue` ...
     pub kind: Cow<'a, str>,
-    /// Options of the discipline, undecoded: [`super::shaping`] reads the limits among them.
+    /// Options of the discipline, undecoded. [`super::shaping`] reads the limits in them.
     pub options: &'a [u8],
     /// Counters of the discipline.
     pub stats: Option<QdiscStats>,
 }
 
 impl Qdisc<'_> {
-    /// Handle or class as `tc` writes it; the parent class if it has no handle of its own.
+    /// The handle or class number as `tc` writes it; the parent class if the discipline has no handle of its own.
     pub fn id(&self) -> String {
         let own = self.handle != 0 || self.parent == ROOT;
         let id = if own { self.handle } else { self.parent };
@@ -46,26 +47,26 @@ impl Qdisc<'_> {
 /// Counters of a queueing discipline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QdiscStats {
-    /// Bytes sent.
+    /// Bytes that the discipline has sent.
     pub bytes: u64,
-    /// Packets sent.
+    /// Packets that the discipline has sent.
     pub packets: u64,
-    /// Bytes that wait now.
+    /// Bytes that wait in the queue now.
     pub backlog: u64,
-    /// Packets that wait now.
+    /// Packets that wait in the queue now.
     pub waiting: u64,
-    /// Packets dropped.
+    /// Packets that the discipline has dropped.
     pub drops: u64,
-    /// Times that a limit delayed a packet.
+    /// Number of times that a limit delayed a packet.
     pub overlimits: u64,
 }
 
-/// The queueing disciplines of a reply.
+/// The queueing disciplines in a reply.
 pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
     of_kind(reply, NEW_QDISC)
 }
 
-/// The classes of a reply.
+/// The classes in a reply.
 pub fn classes(reply: &[u8]) -> impl Iterator<Item = Result<Qdisc<'_>, Malformed>> {
     of_kind(reply, NEW_CLASS)
 }
@@ -86,8 +87,8 @@ fn qdisc(body: &[u8]) -> Result<Qdisc<'_>, Malformed> {
         options: &[],
         stats: None,
     };
-    for attribute in attributes(after(body, FIXED, WHAT)?) {
-        // TCA_KIND, TCA_OPTIONS and TCA_STATS2 of linux/rtnetlink.h.
+    for attribute in attributes(after(body, TCMSG_LEN, WHAT)?) {
+        // The attributes are TCA_KIND, TCA_OPTIONS and TCA_STATS2 of linux/rtnetlink.h.
         match attribute? {
             (1, value) => qdisc.kind = string(value),
             (2, value) => qdisc.options = value,
@@ -98,7 +99,7 @@ fn qdisc(body: &[u8]) -> Result<Qdisc<'_>, Malformed> {
     Ok(qdisc)
 }
 
-/// TCA_STATS_* of linux/gen_stats.h.
+/// Decodes the statistics, attributes TCA_STATS_* of linux/gen_stats.h.
 fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
     const WHAT: &str = "qdisc statistics";
     let mut stats = QdiscStats::default();
@@ -117,7 +118,7 @@ fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
                 stats.overlimits = u64::from(u32_at(value, 16, WHAT)?);
                 queue = true;
             }
-            // Sent only once the 32-bit count has overflowed (5.5+).
+            // The kernel sends this only after the 32-bit count has overflowed (Linux 5.5 and later).
             (8, value) => packets_64 = Some(u64_at(value, 0, WHAT)?),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! `RTM_NEWROUTE`: which port the route to an address leaves by, and to which neighbour.
+//! Parses `RTM_NEWROUTE`: the port and the neighbour through which the route to an address leads.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,23 @@ use super::{Malformed, netlink};
 
 const WHAT: &str = "route message";
 const NEW_ROUTE: u16 = 24;
-/// Size of `struct rtmsg`.
+/// Size of `struct rtmsg`, in bytes.
 const FIXED: usize = 12;
 
-/// A route as the kernel found it.
+/// A route to an address, as the kernel found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Index of the port that it leaves by.
+    /// Index of the port through which packets leave.
     pub port: u32,
-    /// The neighbour that packets are handed to; `None` if the other end itself is a neighbour.
+    /// The neighbour (router) that packets are sent to; `None` if the other end itself is a neighbour.
     pub gateway: Option<IpAddr>,
     /// The source address that the kernel prefers for the route.
     pub source: Option<IpAddr>,
-    /// MTU of the route, where it is set, or was learnt from a message of the path.
+    /// MTU of the route, if it was configured, or learnt by path MTU discovery.
     pub mtu: Option<u32>,
 }
 
-/// The first route of a reply that leaves by a port.
+/// The first route in a reply that has a port.
 pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
     for message in netlink::messages(reply) {
         let message = message?;
@@ -32,13 +32,14 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
         }
         let (mut port, mut gateway, mut source, mut mtu) = (None, None, None, None);
         for attribute in attributes(after(message.body, FIXED, WHAT)?) {
-            // RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_METRICS and RTA_VIA of linux/rtnetlink.h.
+            // The attributes are RTA_OIF, RTA_GATEWAY, RTA_PREFSRC, RTA_METRICS and RTA_VIA of linux/rtnetlink.h.
             match attribute? {
                 (4, value) => port = Some(u32_at(value, 0, WHAT)?),
                 (5, value) => gateway = Some(address(value, WHAT)?),
                 (7, value) => source = Some(address(value, WHAT)?),
                 (METRICS, value) => mtu = metric(value, MTU)?,
-                // The neighbour of an IPv4 route may have an IPv6 address: its family, then it.
+                // The neighbour of an IPv4 route may have an IPv6 address: RTA_VIA has its family, followed by the
+                // address.
                 (18, value) => gateway = Some(address(after(value, 2, WHAT)?, WHAT)?),
                 _ => {}
             }
@@ -50,10 +51,10 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
     Err(Malformed::Missing("port of the route"))
 }
 
-/// `RTA_METRICS` and in it `RTAX_MTU`.
+/// Attribute `RTA_METRICS`, and attribute `RTAX_MTU` within it.
 const METRICS: u16 = 8;
 const MTU: u16 = 2;
-/// `RTA_OIF`.
+/// Attribute `RTA_OIF`: index of the port.
 const PORT: u16 = 4;
 
 fn metric(metrics: &[u8], wanted: u16) -> Result<Option<u32>, Malformed> {
@@ -66,7 +67,7 @@ fn metric(metrics: &[u8], wanted: u16) -> Result<Option<u32>, Malformed> {
     Ok(None)
 }
 
-/// Overwrites all but the port and the metrics: addresses.
+/// Overwrites everything but the port and the metrics, so that no address remains.
 pub fn mask(reply: &mut [u8]) {
     netlink::change_messages(reply, |kind, body| {
         let attributes = body.split_at_mut_checked(FIXED);

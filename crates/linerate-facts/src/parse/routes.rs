@@ -1,12 +1,12 @@
-//! `/proc/net/route`: the routes of IPv4, as text.
+//! Parses `/proc/net/route`: the IPv4 routes, as text.
 
 use super::text;
 
-/// `RTF_UP`.
+/// Flag `RTF_UP`: the route can be used.
 //= include/uapi/linux/route.h
 const UP: u64 = 1;
 
-/// The ports of the default routes with the lowest metric, each once.
+/// Names of the ports of the default routes with the lowest metric, each once.
 pub fn default_ports(text: &[u8]) -> Vec<String> {
     let lines = text::lines(text, "route").filter_map(Result::ok);
     let all: Vec<(u64, String)> = lines.filter_map(default_route).collect();
@@ -17,7 +17,8 @@ pub fn default_ports(text: &[u8]) -> Vec<String> {
     names
 }
 
-/// The metric and the port of a default route: name, destination, gateway, flags, two counts, metric, mask.
+/// The metric and the port's name, if a line is a default route. Its fields: name, destination, gateway, flags, two
+/// counts, metric, mask.
 fn default_route(line: &[u8]) -> Option<(u64, String)> {
     let fields: Vec<&[u8]> = text::fields(line).collect();
     let [name, to, _, flags, _, _, metric, mask, ..] = fields[..] else {
@@ -28,7 +29,7 @@ fn default_route(line: &[u8]) -> Option<(u64, String)> {
     is_default.then_some((text::decimal(metric)?, text::trimmed(name)))
 }
 
-/// Overwrites all addresses, and all routes that are no default routes.
+/// Overwrites all addresses, and all routes other than default routes.
 pub fn mask(text: &mut Vec<u8>) {
     let lines: Vec<&[u8]> = text::lines(text, "route").filter_map(Result::ok).collect();
     let kept = lines.iter().filter(|line| default_route(line).is_some());

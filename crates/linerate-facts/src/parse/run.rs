@@ -1,40 +1,39 @@
-//! Marks inside a stream of payload.
+//! Marks inside a stream of payload, which show where payload begins and ends.
 //!
-//! A sender announces each *run* of payload with a mark that holds its length, and ends a step with a mark that
-//! holds the step's total. Both ends therefore count the same bytes, and the connection can be used for the
-//! next step.
+//! A sender puts a mark with the length before each *run* of payload. It ends a step with a mark that has the step's
+//! total. So both ends count the same bytes, and the connection can be used for the next step.
 
-/// Length of a mark on the wire.
+/// Length of a mark in bytes.
 pub const MARK_BYTES: usize = 16;
-/// Longest run: 10 ms at 800 Gb/s.
+/// Most payload bytes of a run: 10 ms at 800 Gb/s.
 pub const RUN_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 4] = *b"lnrt";
 const KIND_RUN: u8 = 1;
 const KIND_END: u8 = 2;
 
-/// The mark between two runs.
+/// A mark before a run of payload, or at the end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// Payload follows; the number is its bytes: 1 to [`RUN_MAX`].
+    /// Payload follows. The number is its length in bytes, 1 to [`RUN_MAX`].
     Run(u64),
-    /// The step has ended; the number is the bytes of payload that were sent in it.
+    /// The step has ended. The number is the bytes of payload that were sent in the step.
     End(u64),
 }
 
 /// Why 16 bytes are not a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
-    /// Other bytes than a mark's.
+    /// The bytes have another format than a mark.
     #[error("a mark is missing: {0:02x?}")]
     NotAMark([u8; 8]),
-    /// A run that no sender would announce.
+    /// The mark announces a run whose length no sender uses.
     #[error("a run of {0} bytes was announced")]
     Length(u64),
 }
 
 impl Mark {
-    /// Encodes the mark: magic, kind, three zero bytes, the value in network order.
+    /// Encodes the mark: magic bytes, kind, three zero bytes, and the value in network byte order.
     pub fn encode(self) -> [u8; MARK_BYTES] {
         let (kind, value) = match self {
             Self::Run(length) => (KIND_RUN, length),
@@ -47,7 +46,7 @@ impl Mark {
         raw
     }
 
-    /// Reads what [`Mark::encode`] wrote; everything else is refused.
+    /// Decodes what [`Mark::encode`] wrote, and refuses anything else.
     pub fn decode(raw: &[u8; MARK_BYTES]) -> Result<Self, MarkError> {
         let [a, b, c, d, kind, 0, 0, 0, value @ ..] = *raw else {
             return Err(not_a_mark(raw));

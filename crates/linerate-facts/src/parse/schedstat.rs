@@ -1,29 +1,28 @@
-//! `/proc/PID/task/TID/schedstat`: time on a CPU and time spent waiting for one.
+//! Parses `/proc/PID/task/TID/schedstat`: time on a CPU, and time waiting for one.
 
 use super::{Malformed, text};
 
 const WHAT: &str = "schedstat";
 
-/// The scheduler's counts for one thread.
+/// The scheduler's counters for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedStat {
     /// Nanoseconds that the thread ran on a CPU.
     pub run_ns: u64,
-    /// Nanoseconds runnable but not running.
+    /// Nanoseconds that the thread was ready to run but waited for a CPU.
     pub wait_ns: u64,
-    /// Number of times that the thread was scheduled on a CPU.
+    /// Number of times that the thread was put on a CPU.
     pub slices: u64,
 }
 
 impl SchedStat {
-    /// True where nothing at all was counted: a thread that never ran, or a kernel that keeps no
-    /// scheduler statistics and prints zeros instead.
+    /// Whether nothing was counted: the thread never ran, or the kernel has no scheduler statistics and prints zeros.
     pub fn is_blank(self) -> bool {
         (self.run_ns, self.wait_ns, self.slices) == (0, 0, 0)
     }
 }
 
-/// Reads the one line of the file.
+/// Parses the only line of the file.
 pub fn parse(text: &[u8]) -> Result<SchedStat, Malformed> {
     let mut fields = text::fields(text::first_line(text, WHAT)?);
     Ok(SchedStat {

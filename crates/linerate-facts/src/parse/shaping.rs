@@ -1,5 +1,5 @@
-//! The settings of queueing disciplines and classes (`TCA_OPTIONS`) that delay packets. Attribute numbers and
-//! structures are from linux/pkt_sched.h; rates there are bytes per second.
+//! Decodes the settings (`TCA_OPTIONS`) of queueing disciplines and classes that delay packets. Attribute numbers and
+//! structures are from linux/pkt_sched.h. Rates there are in bytes per second.
 
 use super::Malformed;
 use super::netem::netem;
@@ -10,15 +10,15 @@ use linerate_units::{Bytes, Rate};
 
 pub(super) const WHAT: &str = "settings of a queueing discipline";
 
-/// Nanoseconds of one tick of the kernel's packet scheduler.
+/// Nanoseconds in one tick of the kernel's packet scheduler.
 //= include/net/pkt_sched.h, PSCHED_SHIFT
 pub(super) const TICK: u64 = 64;
 
-/// Bytes of an Ethernet header, which cake leaves out where an overhead is configured.
+/// Length of an Ethernet header in bytes, which cake does not count where an overhead is configured.
 //= net/sched/sch_cake.c, cake_calc_overhead
 const ETHERNET: i32 = 14;
 
-/// The limits of a discipline; `None` for one without limits, or of an unknown kind.
+/// The limits that a discipline sets; `None` if it has no limits, or if its kind is unknown.
 pub fn discipline(qdisc: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     let set = match &*qdisc.kind {
         "tbf" => tbf(qdisc.options)?,
@@ -30,7 +30,7 @@ pub fn discipline(qdisc: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     Ok(Some(set).filter(Shaping::is_set))
 }
 
-/// Like [`discipline`], for a class.
+/// The limits that a class sets; `None` if it has no limits, or if its kind is unknown.
 pub fn class(class: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     let set = match &*class.kind {
         "htb" => htb(class.options)?,
@@ -40,13 +40,13 @@ pub fn class(class: &Qdisc<'_>) -> Result<Option<Shaping>, Malformed> {
     Ok(Some(set).filter(Shaping::is_set))
 }
 
-/// Whether the classes of a discipline may hold packets back.
+/// Whether a discipline of this kind has classes that may delay packets.
 pub fn has_classes(kind: &str) -> bool {
     matches!(kind, "htb" | "hfsc")
 }
 
-/// `struct tc_ratespec`: the rate, and the extra bytes that it counts for each packet. A rate that does not fit
-/// is in another attribute.
+/// Decodes `struct tc_ratespec`: the rate in bytes per second, and the extra bytes that are counted for each packet. If
+/// a rate does not fit, another attribute has it.
 fn spec(value: &[u8], at: usize) -> Result<(u64, i32), Malformed> {
     let overhead = u16_at(value, at + 2, WHAT)?;
     let rate = u32_at(value, at + 8, WHAT)?;
@@ -57,12 +57,12 @@ pub(super) fn rate(bytes_per_sec: u64) -> Option<Rate> {
     (bytes_per_sec > 0).then(|| Rate(bytes_per_sec.saturating_mul(8)))
 }
 
-/// `TCA_TBF_PARMS` (1) and `TCA_TBF_RATE64` (4).
+/// Decodes tbf: `TCA_TBF_PARMS` (1) and `TCA_TBF_RATE64` (4).
 fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut parms, mut wide) = (None, None);
     for attribute in attributes(options) {
         match attribute? {
-            // The bucket is after two rates and the limit.
+            // The bucket follows two rates and the limit.
             (1, value) => parms = Some((spec(value, 0)?, u32_at(value, 28, WHAT)?)),
             (4, value) => wide = Some(u64_at(value, 0, WHAT)?),
             _ => {}
@@ -70,7 +70,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     }
     let ((narrow, overhead), bucket) = parms.ok_or(Malformed::Missing(WHAT))?;
     let bytes = wide.unwrap_or(narrow);
-    // The kernel reports the bucket as the time that it takes to fill.
+    // The kernel reports the bucket's size as the time in which the bucket fills.
     let burst = u128::from(bytes) * u128::from(bucket) * u128::from(TICK) / 1_000_000_000;
     Ok(Shaping {
         rate: rate(bytes),
@@ -80,7 +80,7 @@ fn tbf(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_FQ_RATE_ENABLE` (5) and `TCA_FQ_FLOW_MAX_RATE` (7), which is all ones for none.
+/// Decodes fq: `TCA_FQ_RATE_ENABLE` (5) and `TCA_FQ_FLOW_MAX_RATE` (7), where all bits set mean no limit.
 fn fq(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut enabled, mut most) = (true, None);
     for attribute in attributes(options) {
@@ -94,8 +94,8 @@ fn fq(options: &[u8]) -> Result<Shaping, Malformed> {
     Ok(Shaping { flow_rate: most.and_then(|most| rate(u64::from(most))), ..Shaping::default() })
 }
 
-/// `TCA_CAKE_BASE_RATE64` (2), which is 0 for no limit, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12), which
-/// is present if frames are counted without overhead.
+/// Decodes cake: `TCA_CAKE_BASE_RATE64` (2), where 0 means no limit, `TCA_CAKE_OVERHEAD` (6), and `TCA_CAKE_RAW` (12),
+/// which is present if frames are counted without overhead.
 fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut bytes, mut overhead, mut raw) = (0, 0, false);
     for attribute in attributes(options) {
@@ -113,7 +113,7 @@ fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_HTB_PARMS` (1), `TCA_HTB_RATE64` (6) and `TCA_HTB_CEIL64` (7).
+/// Decodes an htb class: `TCA_HTB_PARMS` (1), `TCA_HTB_RATE64` (6) and `TCA_HTB_CEIL64` (7).
 fn htb(options: &[u8]) -> Result<Shaping, Malformed> {
     let (mut parms, mut assured, mut ceil) = (None, None, None);
     for attribute in attributes(options) {
@@ -133,7 +133,8 @@ fn htb(options: &[u8]) -> Result<Shaping, Malformed> {
     })
 }
 
-/// `TCA_HFSC_USC` (3): the curve that a class never exceeds; its second slope is the permanent one.
+/// Decodes an hfsc class: `TCA_HFSC_USC` (3), the curve that the class never exceeds. Its second slope is the permanent
+/// rate.
 fn hfsc(options: &[u8]) -> Result<Shaping, Malformed> {
     let mut upper = 0;
     for attribute in attributes(options) {
@@ -166,7 +167,7 @@ mod tests {
         words.iter().flat_map(|w| w.to_ne_bytes()).collect()
     }
 
-    /// `struct tc_ratespec`.
+    /// Encodes `struct tc_ratespec`.
     fn rate_spec(overhead: i16, bytes: u32) -> Vec<u8> {
         let head = [&[0, 1][..], &overhead.to_ne_bytes(), &[0; 4]].concat();
         [head, bytes.to_ne_bytes().to_vec()].concat()
@@ -183,7 +184,7 @@ mod tests {
         let options = tbf_options(62_500_000, None);
         let got = discipline(&qdisc("tbf", &options)).unwrap().unwrap();
         assert_eq!(got.rate, Some(Rate(500_000_000)));
-        // 16384 ticks of 64 ns at 62.5 MB/s.
+        // 16384 ticks of 64 ns at 62.5 MB/s are 65,536 bytes.
         assert_eq!((got.burst, got.overhead), (Some(Bytes(65_536)), 4));
         let options = tbf_options(u32::MAX, Some(12_500_000_000));
         let got = discipline(&qdisc("tbf", &options)).unwrap().unwrap();
@@ -213,8 +214,8 @@ mod tests {
             [rate, attr(6, &38i32.to_ne_bytes()), raw].concat()
         };
         let got = |raw, bytes| discipline(&qdisc("cake", &options(raw, bytes))).unwrap();
-        let told = got(false, 1_250_000).unwrap();
-        assert_eq!((told.rate, told.overhead), (Some(Rate(10_000_000)), 24));
+        let reported = got(false, 1_250_000).unwrap();
+        assert_eq!((reported.rate, reported.overhead), (Some(Rate(10_000_000)), 24));
         assert_eq!(got(true, 1_250_000).unwrap().overhead, 0);
         assert_eq!(got(true, 0), None, "unlimited");
     }

@@ -1,4 +1,4 @@
-//! The SMBIOS table, `/sys/firmware/dmi/tables/DMI`: the firmware's list of memory modules.
+//! Parses the SMBIOS table, `/sys/firmware/dmi/tables/DMI`: the firmware's list of memory modules.
 
 use super::Malformed;
 use crate::memory::Module;
@@ -7,16 +7,16 @@ use linerate_units::{Bytes, Transfers};
 const WHAT: &str = "SMBIOS table";
 const MEMORY_DEVICE: u8 = 17;
 const END: u8 = 127;
-/// Type, length and handle.
+/// Length in bytes of a structure's head: type, length and handle.
 const HEAD: usize = 4;
 
-/// One structure: the formatted area and the strings behind it, each with its zero byte.
+/// One structure of the table: its formatted area, and the strings after it, each with its zero byte.
 struct Structure<'a> {
     formatted: &'a [u8],
     strings: &'a [u8],
 }
 
-/// The memory modules, empty slots too, in the order of the table.
+/// The memory slots with their modules, empty slots included, in the order of the table.
 pub fn modules(table: &[u8]) -> Result<Vec<Module>, Malformed> {
     let mut found = Vec::new();
     let mut rest = table;
@@ -32,8 +32,8 @@ pub fn modules(table: &[u8]) -> Result<Vec<Module>, Malformed> {
     Ok(found)
 }
 
-/// Overwrites the strings that identify a place, a person or a device: all except the location of a module.
-/// Bytes that are no table are emptied.
+/// Overwrites the strings that identify a place, a person or a device: all except the location of a module. Bytes that
+/// are not a table become zero.
 pub fn mask(table: &mut [u8]) {
     let mut at = 0;
     while at < table.len() {
@@ -59,7 +59,7 @@ pub fn mask(table: &mut [u8]) {
     }
 }
 
-/// The first structure of `bytes`. A second zero byte ends its strings.
+/// The first structure in `bytes`. A second zero byte ends its strings.
 fn structure(bytes: &[u8]) -> Result<Structure<'_>, Malformed> {
     let length = usize::from(*bytes.get(1).ok_or(Malformed::Short(WHAT))?);
     if length < HEAD {
@@ -76,7 +76,7 @@ fn module(structure: &Structure<'_>) -> Result<Module, Malformed> {
     if data.len() < 0x15 {
         return Err(Malformed::Short("SMBIOS memory device"));
     }
-    // An unknown value is all ones; a field that an older table lacks is unknown too.
+    // A value with all bits set is unknown, and so is a field that an older table does not have.
     let width = |at| word(data, at).filter(|&w| w != 0 && w != 0xffff);
     let (data_width, total_width) = (width(0x0a), width(0x08));
     Ok(Module {
@@ -100,7 +100,7 @@ fn double(data: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
-/// `None`: the slot is empty, or the size is unknown.
+/// The size of a module; `None` if the slot is empty or the size is unknown.
 fn size(data: &[u8]) -> Option<Bytes> {
     let bytes = match word(data, 0x0c)? {
         0 | 0xffff => return None,
@@ -111,7 +111,7 @@ fn size(data: &[u8]) -> Option<Bytes> {
     Some(Bytes(bytes)).filter(|b| b.0 > 0)
 }
 
-/// Transfers per second at `at`, or at `extended` if the value does not fit.
+/// The transfer rate at offset `at`, or at offset `extended` if it does not fit the first field.
 fn speed(data: &[u8], at: usize, extended: usize) -> Option<Transfers> {
     let mega = match word(data, at)? {
         0 => return None,
@@ -121,7 +121,7 @@ fn speed(data: &[u8], at: usize, extended: usize) -> Option<Transfers> {
     Some(Transfers(u64::from(mega) * 1_000_000)).filter(|t| t.0 > 0)
 }
 
-/// The kind of memory, by the codes of the specification.
+/// The name of a kind of memory, by its code in the specification.
 fn kind(code: u8) -> &'static str {
     match code {
         0x12 => "DDR",
@@ -142,7 +142,7 @@ fn kind(code: u8) -> &'static str {
     }
 }
 
-/// The string whose number is at `at`; 0 means none.
+/// The string whose number is at offset `at`; empty if that number is 0.
 fn string(structure: &Structure<'_>, at: usize) -> String {
     let number = usize::from(structure.formatted[at]);
     let mut strings = structure.strings.split(|&b| b == 0);
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// A module of the host tree 32em64t, as its firmware wrote it.
+    /// The structure of a module from the host tree 32em64t, as its firmware wrote it.
     const REAL: &[u8] = b"\x11\x22\x00\x11\x00\x10\xfe\xff\x48\x00\x40\x00\x00\x10\x09\x01\x01\x00\
         \x18\x80\x20\x40\x06\x02\x03\x04\x05\x02\x00\x00\x00\x00\x40\x06DIMM_A1 \x0000AD04B300AD\0\
         48AAE639\x0001115021\0HMT351R7CFR8C-PB  \0\0";

@@ -1,10 +1,10 @@
-//! `/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6`, `/proc/net/sockstat` and `/proc/net/protocols`: what the kernel counts of IP
-//! in a network namespace.
+//! Parses `/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6`, `/proc/net/sockstat` and `/proc/net/protocols`: IP
+//! counters of a network namespace.
 
 use super::text;
 
-/// The count `name` of the group `group` (`Ip`) in /proc/net/snmp, which has a line of names and a line of
-/// values for each group; `None` if it is missing.
+/// The counter `name` in the group `group` (such as `Ip`) of /proc/net/snmp. Each group has a line of names and a line
+/// of values. `None` if the counter is missing.
 pub fn count(text: &[u8], group: &str, name: &str) -> Option<u64> {
     let lines = text::lines(text, "snmp").filter_map(Result::ok);
     let mut rows = lines.filter_map(|line| {
@@ -17,7 +17,7 @@ pub fn count(text: &[u8], group: &str, name: &str) -> Option<u64> {
     text::decimal(values.nth(at)?)
 }
 
-/// The count of `name` (`Ip6FragCreates`) in /proc/net/snmp6, which has a line for each.
+/// The counter `name` (such as `Ip6FragCreates`) in /proc/net/snmp6, which has a line for each counter.
 pub fn count6(text: &[u8], name: &str) -> Option<u64> {
     text::lines(text, "snmp6").find_map(|line| {
         let mut fields = text::fields(line.ok()?);
@@ -25,7 +25,7 @@ pub fn count6(text: &[u8], name: &str) -> Option<u64> {
     })
 }
 
-/// The number behind a word of a line of /proc/net/sockstat, as `mem` of `TCP: inuse 4 mem 7`.
+/// The number after a word in a line of /proc/net/sockstat, such as after `mem` in `TCP: inuse 4 mem 7`.
 pub fn pair(text: &[u8], line: &str, word: &str) -> Option<u64> {
     let mut lines = text::lines(text, "sockstat").filter_map(Result::ok);
     let mut fields = lines.find_map(|text| {
@@ -36,7 +36,8 @@ pub fn pair(text: &[u8], line: &str, word: &str) -> Option<u64> {
     text::decimal(fields.next()?)
 }
 
-/// Whether the kernel saves memory of all sockets of a protocol (`TCP`): the column `press` of /proc/net/protocols.
+/// Whether the kernel is short of memory for all sockets of a protocol (`TCP`): the column `press` of
+/// /proc/net/protocols.
 pub fn is_pressed(text: &[u8], protocol: &str) -> Option<bool> {
     let mut rows = text::lines(text, "protocols").filter_map(Result::ok);
     let mut names = text::fields(rows.next()?);

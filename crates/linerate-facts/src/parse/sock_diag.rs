@@ -1,4 +1,4 @@
-//! `sock_diag`: TCP connections of a host, whoever made them.
+//! Parses `sock_diag` replies: the TCP connections of a host, whatever program made them.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -8,12 +8,12 @@ use super::{Malformed, tcp_info};
 use crate::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
 
 const WHAT: &str = "sock_diag message";
-/// Size of `struct inet_diag_msg`.
+/// Size of `struct inet_diag_msg`, in bytes.
 const FIXED: usize = 72;
-/// Message type `SOCK_DIAG_BY_FAMILY`.
+/// Type of a message about one connection, `SOCK_DIAG_BY_FAMILY`.
 pub const BY_FAMILY: u16 = 20;
 
-/// Address families, as Linux numbers them.
+/// Numbers of address families in Linux.
 const INET: u8 = 2;
 const INET6: u8 = 10;
 
@@ -21,33 +21,33 @@ const INET6: u8 = 10;
 //= include/uapi/linux/inet_diag.h, struct inet_diag_msg
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection<'a> {
-    /// Address of this end; an address of IPv4 that is mapped into IPv6 stays so.
+    /// Address and TCP port of this end. An IPv4 address that is mapped into IPv6 is kept as it is.
     pub local: SocketAddr,
-    /// The address of the other end.
+    /// Address and TCP port of the other end.
     pub remote: SocketAddr,
-    /// Index of the port that the socket is bound to; 0 if it is bound to none.
+    /// Index of the network port that the socket is bound to; 0 if it is bound to none.
     pub bound: u32,
-    /// Number of the socket, which no other one has until the next boot.
+    /// Number of the socket, which no other socket has until the next boot.
     pub cookie: u64,
-    /// Payload that waits for the application, bytes.
+    /// Received payload that the application has not read yet, in bytes.
     pub unread: u32,
-    /// Payload that was written and is not yet acknowledged, bytes.
+    /// Payload that was written and is not yet acknowledged, in bytes.
     pub queued: u32,
-    /// The user that the socket belongs to.
+    /// Id of the user that the socket belongs to.
     pub user: u32,
-    /// The socket's inode, which identifies the processes that hold it; 0 once none does.
+    /// The socket's inode, which identifies the processes that have the socket open; 0 if no process has.
     pub inode: u32,
-    /// `TCP_INFO`; empty if the kernel gave none.
+    /// The bytes of `TCP_INFO`; empty if the kernel sent none.
     pub tcp_info: &'a [u8],
-    /// `SO_MEMINFO`; empty if the kernel gave none.
+    /// The bytes of `SO_MEMINFO`; empty if the kernel sent none.
     pub mem_info: &'a [u8],
-    /// Congestion control; empty if the kernel gave none.
+    /// Name of the congestion control; empty if the kernel sent none.
     pub congestion: Cow<'a, str>,
 }
 
 impl Connection<'_> {
-    /// Payload acknowledged by the other end, and payload received, since the connection was made;
-    /// `None` on kernels that do not count it.
+    /// Payload bytes that the other end acknowledged, and payload bytes that were received, since the connection was
+    /// made; `None` on kernels that do not count them.
     pub fn moved(&self) -> Option<(u64, u64)> {
         let (mut acked, mut received) = (None, None);
         for (metric, value) in tcp_info::values(self.tcp_info) {
@@ -62,8 +62,8 @@ impl Connection<'_> {
     }
 }
 
-/// The connections of a reply, or of a part of one. A message that cannot be understood is an error,
-/// and the next one is read; after broken framing nothing is.
+/// The connections in a reply, or in one part of it. A message that cannot be decoded is an error, and parsing
+/// continues with the next one. Broken framing ends it.
 pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Connection<'_>, Malformed>> {
     netlink::messages(reply).filter_map(|message| match message {
         Ok(message) => (message.kind == BY_FAMILY).then(|| connection(message.body)),
@@ -78,7 +78,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
         local: end(body, family, 4, 8)?,
         remote: end(body, family, 6, 24)?,
         bound: u32_at(body, 40, WHAT)?,
-        // The cookie has two halves; the lower one comes first on every machine.
+        // The cookie has two halves. The lower half comes first on every machine.
         cookie: u64::from(u32_at(body, 44, WHAT)?) | u64::from(u32_at(body, 48, WHAT)?) << 32,
         unread: u32_at(body, 56, WHAT)?,
         queued: u32_at(body, 60, WHAT)?,
@@ -89,7 +89,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
         congestion: Cow::Borrowed(""),
     };
     for attribute in attributes(rest) {
-        // INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO.
+        // The attributes are INET_DIAG_INFO, INET_DIAG_CONG and INET_DIAG_SKMEMINFO.
         match attribute? {
             (2, value) => connection.tcp_info = value,
             (4, value) => connection.congestion = string(value),
@@ -100,7 +100,7 @@ fn connection(body: &[u8]) -> Result<Connection<'_>, Malformed> {
     Ok(connection)
 }
 
-/// The end with its port at `port` and its address at `at`.
+/// The address of one end: its TCP port is at offset `port`, its IP address at offset `at`.
 fn end(body: &[u8], family: u8, port: usize, at: usize) -> Result<SocketAddr, Malformed> {
     let length = match family {
         INET => 4,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::parse::netlink::tests::{attr, msg};
 
-    /// 10.0.0.1:43210 to 10.0.0.2:22.
+    /// A message about the connection from 10.0.0.1:43210 to 10.0.0.2:22.
     fn body(family: u8) -> Vec<u8> {
         let mut body = vec![0; FIXED];
         body[0] = family;
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_old_kernel_counts_nothing_and_says_so() {
-        // 4.0: the struct ends before the counters of bytes.
+        // In Linux 4.0 the struct ends before the counters of bytes.
         let whole = [body(INET6), attr(2, &[0; 104])].concat();
         let reply = msg(BY_FAMILY, &whole);
         let one = parse(&reply).next().unwrap().unwrap();

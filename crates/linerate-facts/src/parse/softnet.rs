@@ -1,20 +1,19 @@
-//! `/proc/net/softnet_stat`: packets that each CPU received from its backlog and rings.
+//! Parses `/proc/net/softnet_stat`: packets that each CPU received from its backlog and from rings.
 
 use super::{Malformed, text};
 
 const WHAT: &str = "/proc/net/softnet_stat";
 
-/// Counters of one CPU.
+/// Packet counters of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Softnet {
-    /// Number of the CPU; `None` on kernels before 5.10, which list the CPUs that are online
-    /// without naming them.
+    /// Number of the CPU; `None` on kernels before 5.10, which list only the online CPUs and without numbers.
     pub cpu: Option<u32>,
-    /// Packets processed.
+    /// Packets that the CPU processed.
     pub processed: u64,
     /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Times the budget was used up with work left.
+    /// Number of times that the packet budget was used up while packets were left.
     pub squeezed: u64,
 }
 
@@ -30,7 +29,7 @@ fn cpu(line: &[u8]) -> Result<Softnet, Malformed> {
         text::hexadecimal(field).ok_or(Malformed::NotANumber(WHAT))
     };
     let (processed, dropped, squeezed) = (next()?, next()?, next()?);
-    // Field 13 is the CPU's number (net/core/net-procfs.c, softnet_seq_show).
+    // Field 13 is the number of the CPU (net/core/net-procfs.c, softnet_seq_show).
     let cpu = fields.nth(9).map(|f| text::hexadecimal(f).and_then(|n| u32::try_from(n).ok()));
     Ok(Softnet {
         cpu: cpu.map(|c| c.ok_or(Malformed::NotANumber(WHAT))).transpose()?,

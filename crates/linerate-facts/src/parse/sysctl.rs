@@ -1,11 +1,11 @@
-//! Small files of one value or one line: sysctls, identities, lists of CPUs, sizes of caches.
+//! Parses small files with one value or one line: sysctls, ids, lists of CPUs, sizes of caches.
 
 use super::{Malformed, text};
 
-/// Largest number of CPUs or nodes that a list may name; a longer one is no list of CPUs.
+/// Upper bound of the numbers in a list of CPUs or nodes. A text with more is no such list.
 const MOST: u32 = 1 << 16;
 
-/// The first line as text, without blanks around it.
+/// The first line as text, without spaces around it.
 pub fn line(text: &[u8]) -> String {
     text::trimmed(text.split(|&b| b == b'\n').next().unwrap_or_default())
 }
@@ -15,13 +15,13 @@ pub fn words(text: &[u8]) -> Vec<String> {
     line(text).split_whitespace().map(str::to_owned).collect()
 }
 
-/// Exactly one whole number.
+/// Parses a file that has exactly one whole number.
 pub fn number(text: &[u8]) -> Result<u64, Malformed> {
     let [value] = numbers(text)?;
     Ok(value)
 }
 
-/// A number that identifies an owner; `None` for -1, which means no owner.
+/// Parses the number of an owner; `None` for -1, which means that there is no owner.
 pub fn id(text: &[u8]) -> Result<Option<u32>, Malformed> {
     if line(text) == "-1" {
         return Ok(None);
@@ -30,7 +30,7 @@ pub fn id(text: &[u8]) -> Result<Option<u32>, Malformed> {
     id.map(Some).map_err(|_| Malformed::NotANumber("value"))
 }
 
-/// Exactly `N` numbers on one line.
+/// Parses a file that has exactly `N` numbers on one line.
 pub fn numbers<const N: usize>(text: &[u8]) -> Result<[u64; N], Malformed> {
     const WHAT: &str = "value";
     let mut fields = text::fields(text::first_line(text, WHAT)?);
@@ -44,7 +44,7 @@ pub fn numbers<const N: usize>(text: &[u8]) -> Result<[u64; N], Malformed> {
     }
 }
 
-/// A list such as `0-3,8,10-11`, as the kernel writes sets of CPUs and nodes; may be empty.
+/// Parses a list such as `0-3,8,10-11`, as the kernel writes sets of CPUs and nodes. The list may be empty.
 pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     const WHAT: &str = "list of numbers";
     let line = text::first_line(text, WHAT)?.trim_ascii();
@@ -59,7 +59,7 @@ pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
         });
         let first = ends.next().ok_or(Malformed::Missing(WHAT))??;
         let last = ends.next().transpose()?.unwrap_or(first);
-        // Ascending as the kernel writes it: this also bounds what a hostile list can cost.
+        // Numbers must ascend, as the kernel writes them. This also bounds the work for a hostile list.
         if last < first || all.last().is_some_and(|&previous| previous >= first) {
             return Err(Malformed::NotANumber(WHAT));
         }
@@ -68,7 +68,7 @@ pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     Ok(all)
 }
 
-/// A size such as `1280K` in bytes, in the format of cache sizes in sysfs.
+/// Parses a size such as `1280K`, as sysfs writes the sizes of caches, into bytes.
 pub fn size(text: &[u8]) -> Result<u64, Malformed> {
     const WHAT: &str = "size";
     let line = text::first_line(text, WHAT)?.trim_ascii();
@@ -80,7 +80,7 @@ pub fn size(text: &[u8]) -> Result<u64, Malformed> {
     text::decimal(digits).and_then(|n| n.checked_mul(scale)).ok_or(Malformed::NotANumber(WHAT))
 }
 
-/// The value of `key` in lines of `key: value`, `key = value` or `KEY=value`, trimmed.
+/// The value of `key` in a file with lines `key: value`, `key = value` or `KEY=value`, without spaces around it.
 pub fn value<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
     text.split(|&b| b == b'\n').find_map(|line| {
         let rest = line.strip_prefix(key.as_bytes())?.trim_ascii_start();
@@ -88,17 +88,17 @@ pub fn value<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// Like [`value`], as text.
+/// The value of `key`, as for [`value`], as text.
 pub fn value_text(text: &[u8], key: &str) -> Option<String> {
     value(text, key).map(text::trimmed)
 }
 
-/// Like [`value`], as a hexadecimal number without prefix.
+/// The value of `key`, as for [`value`], as a hexadecimal number without a prefix.
 pub fn value_hexadecimal(text: &[u8], key: &str) -> Option<u64> {
     value(text, key).and_then(text::hexadecimal)
 }
 
-/// Like [`value`], as a list of CPUs.
+/// The value of `key`, as for [`value`], as a list of CPUs.
 pub fn value_list(text: &[u8], key: &str) -> Result<Vec<u32>, Malformed> {
     let found = value(text, key).ok_or(Malformed::Missing("list of numbers"))?;
     list(&[found, b"\n"].concat())

@@ -1,11 +1,11 @@
-//! Text formats of sysfs other than those of sysctls: masks, choices, numbers with a sign.
+//! Parses text formats that only sysfs has, not sysctls: masks, choices, numbers with a sign.
 
 use super::{Malformed, text};
 
-/// Largest number of words in a mask; a longer one is no mask of CPUs.
+/// Largest number of words in a mask. A text with more is no mask of CPUs.
 const MOST_WORDS: usize = 2048;
 
-/// A mask such as `00000000,00000003` of CPUs, as their numbers in ascending order.
+/// Parses a mask of CPUs such as `00000000,00000003` into their numbers, in ascending order.
 pub fn mask(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     const WHAT: &str = "mask";
     let line = text::first_line(text, WHAT)?.trim_ascii();
@@ -23,13 +23,13 @@ pub fn mask(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     Ok(set)
 }
 
-/// A hardware address as sysfs writes it: `02:00:00:00:00:07`.
+/// Writes a hardware address as sysfs does: `02:00:00:00:00:07`.
 pub fn hardware_address(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
     bytes.join(":")
 }
 
-/// The one in brackets of a line such as `none [mq-deadline] kyber`; the whole line where none is.
+/// The choice in brackets in a line such as `none [mq-deadline] kyber`; the whole line if it has no brackets.
 pub fn chosen(text: &[u8]) -> Result<String, Malformed> {
     let line = text::trimmed(text::first_line(text, "choice")?);
     let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -39,7 +39,7 @@ pub fn chosen(text: &[u8]) -> Result<String, Malformed> {
     })
 }
 
-/// A number; `-1`, like any negative number, stands for none.
+/// Parses a number; `None` for `-1`, or any other negative number.
 pub fn number_or_none(text: &[u8]) -> Result<Option<u64>, Malformed> {
     const WHAT: &str = "value";
     let line = text::first_line(text, WHAT)?.trim_ascii();
@@ -51,7 +51,7 @@ pub fn number_or_none(text: &[u8]) -> Result<Option<u64>, Malformed> {
     Ok((!negative).then_some(value))
 }
 
-/// A number in hexadecimal digits after `0x`, or a decimal one: `0x0012`, `18`.
+/// Parses a hexadecimal number with the prefix `0x`, or a decimal one: `0x0012`, `18`.
 pub fn hexadecimal_or_decimal(text: &[u8]) -> Result<u64, Malformed> {
     const WHAT: &str = "value";
     let line = text::first_line(text, WHAT)?.trim_ascii();

@@ -1,13 +1,13 @@
-//! `/proc/PID/task/TID/stat`: times of one thread and the CPU it ran on.
+//! Parses `/proc/PID/task/TID/stat`: the CPU times of one thread, and the CPU on which it ran last.
 
 use super::{Malformed, text};
 
 const WHAT: &str = "thread stat";
 
-/// The fields of a thread's `stat` that are used.
+/// The fields of a thread's `stat` file that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskStat {
-    /// `R` running, `S` sleeping, `Z` ended but not yet reaped ...
+    /// State of the thread: `R` running, `S` sleeping, `Z` ended but not yet reaped ...
     pub state: u8,
     /// User time in clock ticks, field 14.
     pub user_ticks: u64,
@@ -17,7 +17,7 @@ pub struct TaskStat {
     pub cpu: u64,
 }
 
-/// Id and name: fields 1 and 2.
+/// Id and name of the thread, fields 1 and 2.
 pub fn identity(text: &[u8]) -> Option<(u32, String)> {
     let open = text.iter().position(|&b| b == b'(')?;
     let close = text.iter().rposition(|&b| b == b')')?;
@@ -26,13 +26,13 @@ pub fn identity(text: &[u8]) -> Option<(u32, String)> {
     Some((u32::try_from(pid).ok()?, name))
 }
 
-/// Reads the only line of the file. The name in field 2 may contain blanks, brackets and line ends, so fields
-/// are counted from the last closing bracket.
+/// Parses the only line of the file. The name in field 2 may contain spaces, brackets and line ends, so fields are
+/// counted from the last closing bracket.
 pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
     let line = text.strip_suffix(b"\n").ok_or(Malformed::Short(WHAT))?;
     let bracket = line.iter().rposition(|&b| b == b')');
     let after = &line[bracket.ok_or(Malformed::Missing(WHAT))? + 1..];
-    // `nth` counts from the last field that was read: state is field 3.
+    // `nth` counts from the field after the last one read; the state is field 3.
     let mut fields = text::fields(after);
     let state = fields.next().ok_or(Malformed::Short(WHAT))?;
     let &[state] = state else {

@@ -1,29 +1,29 @@
-//! `TCP_INFO`: the kernel's counters of one connection.
+//! Parses `TCP_INFO`: the kernel's counters of one connection.
 //!
 //! The struct grows with the kernel, so each field is read only if the reply is long enough.
 
 use crate::metric::{self, Metric};
 
-/// Bytes that a reader should provide: more than any present kernel needs.
+/// Bytes that a reader should provide for `TCP_INFO`: more than any present kernel needs.
 pub const ROOM: usize = 512;
 
-/// How a field is stored.
+/// How a field is stored in the struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Store {
     /// A field of one byte.
     U8,
-    /// The lowest bit of a byte: bit fields are laid out from the least significant bit on little
-    /// endian machines, and from the most significant on big endian ones.
+    /// The lowest bit of a byte. Bit fields start at the least significant bit on little-endian machines, and at the
+    /// most significant on big-endian ones.
     FirstBit,
     /// A field of two bytes.
     U16,
     /// A field of four bytes.
     U32,
-    /// Four bytes; all ones mean unknown.
+    /// A field of four bytes, where all bits set mean that the value is unknown.
     U32Known,
     /// A field of eight bytes.
     U64,
-    /// Eight bytes, in bytes per second; reported in bits. All ones mean unlimited.
+    /// A rate in bytes per second, in eight bytes. It is returned in bits per second. All bits set mean unlimited.
     Rate,
 }
 
@@ -37,7 +37,7 @@ impl Store {
         }
     }
 
-    /// The field's value; `None` if the kernel reports that there is none.
+    /// The value of the field; `None` if the kernel reports that there is no value.
     fn value(self, field: &[u8]) -> Option<i64> {
         let raw = match *field {
             [a] => u64::from(a),
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-/// The offset of each metric.
+/// The offset of each metric in the struct, and how it is stored.
 //= include/uapi/linux/tcp.h, struct tcp_info (6.18)
 const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_STATE, 0, Store::U8),
@@ -100,7 +100,7 @@ const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_TOTAL_RTO, 240, Store::U16),
 ];
 
-/// Every metric of the table, with its value if the kernel reported one.
+/// Each metric of the table `FIELDS`, with its value if the kernel reported one.
 pub fn values(raw: &[u8]) -> impl Iterator<Item = (Metric, Option<i64>)> + '_ {
     FIELDS.iter().map(|(metric, at, store)| {
         let field = raw.get(*at..at + store.width());
@@ -115,9 +115,9 @@ const SETBACKS: [usize; 2] = [100, 224];
 const OPTIONS: usize = 5;
 const ECN: u8 = 8;
 
-/// Segments that this end retransmitted, and those that arrived here out of order, since the connection began. 0 means that
-/// nothing was lost or reordered, whichever way payload flows. `None` before Linux 5.4, and if the connection negotiated
-/// ECN: a sender then slows down for marked segments, which a receiver does not count.
+/// Segments that this end retransmitted, plus segments that it received out of order, since the connection began. 0
+/// means that nothing was lost or reordered, in either direction of payload. `None` before Linux 5.4, and if the
+/// connection negotiated ECN: a sender then slows down for marked segments, which a receiver does not count.
 pub fn setbacks(raw: &[u8]) -> Option<u64> {
     if raw.get(OPTIONS)? & ECN != 0 {
         return None;
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(setbacks(&raw), Some(7));
         assert_eq!(setbacks(&raw[..228]), Some(7));
         assert_eq!(setbacks(&raw[..227]), None, "before Linux 5.4");
-        // Timestamps, SACK and window scaling.
+        // The connection has the options timestamps, SACK and window scaling, but not ECN.
         raw[5] = 7;
         assert_eq!(setbacks(&raw), Some(7));
         raw[5] |= 8;

@@ -1,13 +1,13 @@
-//! Lines, fields and numbers of kernel text.
+//! Parses lines, fields and numbers in the kernel's text.
 
 use super::Malformed;
 
-/// A decimal number that fills the whole field and fits.
+/// Parses a decimal number that is the whole field; `None` if it does not fit u64.
 pub(super) fn decimal(field: &[u8]) -> Option<u64> {
     digits(field, 10)
 }
 
-/// A hexadecimal number without prefix that fills the whole field and fits.
+/// Parses a hexadecimal number without a prefix that is the whole field; `None` if it does not fit u64.
 pub(super) fn hexadecimal(field: &[u8]) -> Option<u64> {
     digits(field, 16)
 }
@@ -22,12 +22,12 @@ fn digits(field: &[u8], radix: u32) -> Option<u64> {
     })
 }
 
-/// The fields of a line, parted by blanks.
+/// The fields of a line, which are separated by white space.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty())
 }
 
-/// The lines of a text. A last line without its end is an error: a number in it may lack digits.
+/// The lines of a text. A last line without a line end is an error: a number in it may have lost digits.
 pub(super) fn lines<'a>(
     text: &'a [u8],
     what: &'static str,
@@ -36,12 +36,12 @@ pub(super) fn lines<'a>(
         .map(move |line| line.strip_suffix(b"\n").ok_or(Malformed::Short(what)))
 }
 
-/// The first line of a text, which must be whole.
+/// The first line of a text, which must have a line end.
 pub(super) fn first_line<'a>(text: &'a [u8], what: &'static str) -> Result<&'a [u8], Malformed> {
     lines(text, what).next().unwrap_or(Err(Malformed::Short(what)))
 }
 
-/// The next field as a number.
+/// Parses the next field as a decimal number.
 pub(super) fn next_decimal<'a>(
     fields: &mut impl Iterator<Item = &'a [u8]>,
     what: &'static str,
@@ -50,7 +50,7 @@ pub(super) fn next_decimal<'a>(
     decimal(field).ok_or(Malformed::NotANumber(what))
 }
 
-/// The text without leading and trailing blanks, with what is not UTF-8 replaced.
+/// The text without white space at its ends, and with bytes that are not UTF-8 replaced.
 pub(super) fn trimmed(text: &[u8]) -> String {
     String::from_utf8_lossy(text.trim_ascii()).into_owned()
 }

@@ -1,5 +1,4 @@
-//! A tunnel as `IFLA_LINKINFO` describes it: the address of its other end, and the bytes that it adds to each
-//! packet.
+//! Decodes a tunnel in `IFLA_LINKINFO`: the addresses of its ends, and the bytes that it adds to each packet.
 
 use std::net::IpAddr;
 
@@ -10,38 +9,38 @@ use crate::nic::{Tunnel, TunnelKind};
 
 const WHAT: &str = "tunnel";
 
-/// A tunnel with its ends.
+/// A tunnel with the addresses of its ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Bytes that the tunnel adds to packets.
+    /// The bytes that the tunnel adds to packets, and its configuration.
     pub tunnel: Tunnel,
     /// The outer address of the tunnel's other end, if there is one.
     pub remote: Option<IpAddr>,
-    /// The tunnel's own outer address, if it is set.
+    /// The outer address of the tunnel's own end, if it is configured.
     pub local: Option<IpAddr>,
     /// Index of the port that the tunnel is bound to; `None` if the route decides.
     pub link: Option<u32>,
 }
 
-/// Numbers of the attributes of a kind that are read; 0 if it has none.
+/// For a kind of tunnel, the numbers of the attributes that are read; 0 if the kind lacks an attribute.
 struct Numbers {
     link: u16,
-    /// Attributes of addresses: of the other end by IPv4 and IPv6, and its own.
+    /// Attributes with the address of the other end (`remote`) and of this end (`local`), each for IPv4 and IPv6.
     remote: [u16; 2],
     local: [u16; 2],
-    /// The destination is set per packet (collect_md), and the sender limits the size.
+    /// Attribute for a destination that is set for each packet (collect_md), where the sender limits the size.
     external: u16,
-    /// Flags of GRE for sent packets.
+    /// Attribute with the GRE flags of sent packets.
     gre: u16,
-    /// Flags of IPv6 outside.
+    /// Attribute with the flags of a tunnel over IPv6.
     flags: u16,
-    /// An envelope of UDP.
+    /// Attribute for a further UDP header around packets (FOU, GUE).
     encap: u16,
-    /// The tunnel carries packets instead of frames.
+    /// Attribute for a tunnel that carries packets instead of frames.
     bare: u16,
-    /// Bytes of the check value of macsec.
+    /// Attribute with the length of the macsec check value, in bytes.
     icv: u16,
-    /// Whether frames of macsec name their sender.
+    /// Attribute that shows whether macsec frames contain the id of their sender.
     sci: u16,
 }
 
@@ -90,7 +89,7 @@ const XFRM: Numbers = Numbers { link: 1, ..NONE };
 //= include/uapi/linux/if_link.h, IFLA_MACSEC_ICV_LEN, INC_SCI
 const MACSEC: Numbers = Numbers { icv: 3, sci: 9, ..NONE };
 
-/// Kinds with the numbers of their attributes.
+/// Kinds of tunnels, each with the numbers of its attributes.
 const KINDS: [(&str, &Numbers); 15] = [
     ("vxlan", &VXLAN),
     ("geneve", &GENEVE),
@@ -114,12 +113,12 @@ fn numbers(kind: &str) -> &'static Numbers {
     known.map_or(&NONE, |(_, numbers)| numbers)
 }
 
-/// The attributes in `all` that a kind has.
+/// The numbers in `all` of attributes that a kind has, without zeros.
 fn present(all: &[u16]) -> Vec<u16> {
     all.iter().copied().filter(|number| *number > 0).collect()
 }
 
-/// The attributes of a kind that [`Link::tunnel`] reads, except addresses; a mask keeps them.
+/// The attributes of a kind that [`Link::tunnel`] reads, except addresses. [`super::link::mask`] keeps them.
 pub(super) fn read(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[
@@ -134,22 +133,22 @@ pub(super) fn read(kind: &str) -> Vec<u16> {
     ])
 }
 
-/// Attributes of a kind with addresses of its ends.
+/// The attributes of a kind that contain addresses of the tunnel's ends.
 pub(super) fn addresses(kind: &str) -> Vec<u16> {
     let numbers = numbers(kind);
     present(&[numbers.remote, numbers.local].concat())
 }
 
-/// Flags of GRE that add 4 bytes each: a checksum, a key, a sequence number.
+/// GRE flags that add 4 bytes each: a checksum, a key, a sequence number.
 //= include/uapi/linux/if_tunnel.h, GRE_CSUM, GRE_KEY, GRE_SEQ; RFC 2890, section 2
 const GRE_FLAGS: [u16; 3] = [0x8000, 0x2000, 0x1000];
 
-/// A flag of tunnels over IPv6 that leaves out the limit of tunnels in tunnels, which has 8 bytes.
+/// The flag of tunnels over IPv6 that omits the limit of nested tunnels, an option of 8 bytes.
 //= include/uapi/linux/ip6_tunnel.h, IP6_TNL_F_IGN_ENCAP_LIMIT; RFC 2473, section 4.1.1
 const NO_LIMIT: u32 = 1;
 const LIMIT: u32 = 8;
 
-/// The attributes of a tunnel that were read.
+/// The attributes of a tunnel, as they were read.
 #[derive(Default)]
 struct Attributes {
     ends: Ends,
@@ -158,13 +157,13 @@ struct Attributes {
     gre: u16,
     flags: u32,
     encap: u16,
-    /// Bytes of the check value of macsec, and whether frames name their sender.
+    /// Length in bytes of the macsec check value (`icv`), and whether frames contain the id of their sender (`sci`).
     icv: Option<u8>,
     sci: Option<u8>,
 }
 
 impl Link<'_> {
-    /// The bytes that the tunnel adds to packets, and its ends; `None` for ports that are no tunnel.
+    /// The bytes that the tunnel adds to packets, and its ends; `None` for ports that are not tunnels.
     pub fn tunnel(&self) -> Result<Option<Ends>, Malformed> {
         let Some(kind) = TunnelKind::named(&self.kind) else {
             return Ok(None);
@@ -200,12 +199,12 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
         } else if is_end(numbers.local) {
             read.ends.local = Some(address(value, WHAT)?);
         } else if is(numbers.external) {
-            // Reads a flag: an attribute without a value, or a byte.
+            // A flag is an attribute without a value, or with one byte.
             read.external = value.first().is_none_or(|&set| set > 0);
         } else if is(numbers.bare) {
             read.bare = true;
         } else if is(numbers.gre) {
-            // The flags of GRE are in network byte order.
+            // GRE flags are in network byte order.
             read.gre = u16::from_be(u16_at(value, 0, WHAT)?);
         } else if is(numbers.flags) && value.len() >= 4 {
             read.flags = u32_at(value, 0, WHAT)?;
@@ -220,13 +219,13 @@ fn attributes_of(kind: &str, details: &[u8]) -> Result<Attributes, Malformed> {
     Ok(read)
 }
 
-/// Bytes that options add to the headers of a kind; `None` if they have no bound that is known.
+/// Bytes that options add to the usual headers of a kind; `None` if they have no known bound.
 fn besides(kind: &str, read: &Attributes) -> Option<u32> {
     let gre = GRE_FLAGS.iter().filter(|flag| read.gre & **flag != 0);
     let gre = gre.count() as u32 * 4;
     let over_ipv6 = kind.starts_with("ip6");
     let limit = if over_ipv6 && read.flags & NO_LIMIT == 0 { LIMIT } else { 0 };
-    // TUNNEL_ENCAP_FOU: UDP alone; TUNNEL_ENCAP_GUE: 4 bytes more, or options of any length.
+    // TUNNEL_ENCAP_FOU adds only the UDP header; TUNNEL_ENCAP_GUE adds 4 bytes more, or options of any length.
     //= include/uapi/linux/if_tunnel.h, enum tunnel_encap_types
     match read.encap {
         0 => Some(gre + limit),
@@ -235,7 +234,7 @@ fn besides(kind: &str, read: &Attributes) -> Option<u32> {
     }
 }
 
-/// A frame of macsec: its tag with or without the name of the sender, and a check value.
+/// Sets the bytes that macsec adds to a frame: its tag, with or without the id of the sender, and a check value.
 //= IEEE 802.1AE-2018, section 9.3: 8 bytes, 8 of the SCI; Linux drivers/net/macsec.c, macsec_extra_len
 fn secured(tunnel: &mut Tunnel, read: &Attributes) {
     const TAG: u32 = 8;
@@ -243,7 +242,7 @@ fn secured(tunnel: &mut Tunnel, read: &Attributes) {
     let icv = u32::from(read.icv.unwrap_or(16));
     let named = if read.sci == Some(0) { 0 } else { NAME };
     tunnel.least = Some(TAG + named + icv);
-    // A tunnel with several senders always has their names.
+    // A tunnel with several senders always has the ids of the senders in its frames.
     tunnel.most = Some(TAG + NAME + icv);
 }
 

@@ -1,43 +1,43 @@
-//! The kernel's reports on sends without a copy: control messages of a socket's error queue.
+//! Parses the kernel's reports about sends without a copy, which are control messages in a socket's error queue.
 //!
-//! Each report has the range of numbers of the completed sends.
+//! Each report contains the range of numbers of the completed sends.
 //= https://docs.kernel.org/networking/msg_zerocopy.html#notification-parsing
 
 use super::control::{messages, word};
 
-/// Bytes that a reader should offer for the control messages of one reading.
+/// Bytes that a reader should provide for the control messages of one reading.
 pub const ROOM: usize = 128;
 
-/// `SOL_IP` with `IP_RECVERR`, `SOL_IPV6` with `IPV6_RECVERR`.
+/// Levels and types of error messages: `SOL_IP` with `IP_RECVERR`, `SOL_IPV6` with `IPV6_RECVERR`.
 const ERRORS: [(u32, u32); 2] = [(0, 11), (41, 25)];
-/// `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
+/// Origin of a report about zero-copy sends: `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
 const ORIGIN_ZEROCOPY: u8 = 5;
-/// `SO_EE_CODE_ZEROCOPY_COPIED`, include/uapi/linux/errqueue.h.
+/// Code of a report that the kernel copied: `SO_EE_CODE_ZEROCOPY_COPIED`, include/uapi/linux/errqueue.h.
 const CODE_COPIED: u8 = 1;
 
 /// Zero-copy sends that the kernel has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The number of sends.
+    /// The number of completed sends.
     pub sends: u64,
-    /// Whether it copied them anyway.
+    /// Whether the kernel copied the payload of these sends after all.
     pub copied: bool,
 }
 
-/// The completions in the control messages of one reading; others are passed over.
+/// The completions in the control messages of one reading. Other messages are skipped.
 pub fn completions(control: &[u8]) -> impl Iterator<Item = Completion> + '_ {
     messages(control)
         .filter(|message| ERRORS.contains(&(message.level, message.kind)))
         .filter_map(|message| completion(message.body))
 }
 
-/// Reads a `struct sock_extended_err`.
+/// Decodes a `struct sock_extended_err`; `None` if it is no completion.
 //= include/uapi/linux/errqueue.h
 fn completion(raw: &[u8]) -> Option<Completion> {
     let (origin, code) = (*raw.get(4)?, *raw.get(6)?);
     let (first, last) = (word(raw, 8)?, word(raw, 12)?);
     (origin == ORIGIN_ZEROCOPY).then(|| Completion {
-        // The numbers of sends wrap around.
+        // The numbers of sends wrap around at 2^32.
         sends: u64::from(last.wrapping_sub(first)) + 1,
         copied: code == CODE_COPIED,
     })
@@ -63,7 +63,7 @@ mod tests {
         let mut raw = vec![0, 0, 0, 0, origin, 0, code, 0];
         raw.extend(first.to_ne_bytes());
         raw.extend(last.to_ne_bytes());
-        // The address behind it is not read.
+        // The address after the struct is not read.
         raw.resize(32, 0);
         raw
     }

@@ -1,4 +1,4 @@
-//! Reading and writing the settings of this host, and distinguishing this host from others.
+//! Reads and writes the settings of this host, and distinguishes this host from others.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -20,9 +20,9 @@ const TEXT_MAX: u64 = 4096;
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     root: PathBuf,
-    /// Boot id of the kernel.
+    /// Boot id of the kernel, which changes at each boot.
     pub(super) boot: String,
-    /// Identifier of the network namespace.
+    /// Identifier of the network namespace, from its cookie or its inode.
     pub network: String,
 }
 
@@ -38,14 +38,14 @@ impl Host {
         entry.boot == self.boot && entry.network == self.network
     }
 
-    /// Checks whether this process may write a setting; if not, the error is the system's.
+    /// Checks whether this process may write a setting; if not, returns the error of the system call.
     pub(super) fn may_write(&self, row: &SettingRow) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
                 let opened = OpenOptions::new().write(true).open(self.path(name));
                 opened.map(drop)
             }
-            // Changing the port needs the same privilege as this call, which changes nothing.
+            // Changing the port needs the same privilege as opening this file, and opening it changes nothing.
             Access::Offloads(_) | Access::Limit(_) | Access::Spread => {
                 let path = self.path("net.ipv4.tcp_rmem");
                 OpenOptions::new().write(true).open(path).map(drop)
@@ -53,7 +53,7 @@ impl Host {
         }
     }
 
-    /// Reads the numbers of a setting.
+    /// Reads the numbers that a setting consists of.
     pub(super) fn read(&self, row: &SettingRow, port: &str) -> io::Result<Vec<u64>> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not the numbers expected");
         match row.access {
@@ -75,7 +75,7 @@ impl Host {
         }
     }
 
-    /// Writes `numbers` to a setting. The kernel may change them, so the result must be read.
+    /// Writes `numbers` to a setting. The kernel may adjust them, so the caller must read the result.
     pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
@@ -112,8 +112,8 @@ pub(super) fn socket() -> io::Result<UdpSocket> {
         .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
 }
 
-/// Identifies the network namespace of this process: by its cookie, or before Linux 5.14 by its inode, which a later
-/// namespace may reuse.
+/// Identifies the network namespace of this process: by its cookie or, before Linux 5.14, by its inode number, which a
+/// later namespace may reuse.
 fn network() -> io::Result<String> {
     let cookie = socket().and_then(|socket| network_cookie(socket.as_fd()));
     match cookie {

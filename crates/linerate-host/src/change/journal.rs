@@ -1,8 +1,8 @@
-//! The journal: a small file in the user's state directory, one for each network namespace. It records each change
-//! before the change is made.
+//! The journal: a small file in the user's state directory, one for each network namespace. Each change of a setting is
+//! recorded there before it is made.
 //!
-//! The process that holds the journal's lock may change the settings of the namespace. The kernel releases the lock
-//! of a process that is killed: entries of an unlocked journal must be undone.
+//! The process that holds the journal's lock may change the settings of the namespace. When a process is killed, the
+//! kernel releases its lock: entries of an unlocked journal must be undone.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -32,7 +32,7 @@ pub(super) enum Make {
 }
 
 impl Journal {
-    /// Opens the journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
+    /// Opens the journal of `network` in `dir`; `None` if it does not exist and `make` is `No`.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
         let failed = |source| ChangeError::Journal { path: path.clone(), source };

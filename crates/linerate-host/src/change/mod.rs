@@ -1,7 +1,7 @@
-//! Changes of this host's settings for a trial. They are recorded first, and undone when the trial, the session or
-//! the process ends. After a kill, the next process that starts undoes them.
+//! Changes of this host's settings for a trial. Each change is recorded first, and undone when the trial, the session
+//! or the process ends. If the process was killed, the next linerate that starts undoes its change.
 //!
-//! A value that another program has set in the meantime is never overwritten.
+//! A value that another program has set after the change is never overwritten.
 
 mod host;
 mod journal;
@@ -25,12 +25,12 @@ use journal::{Journal, Make};
 /// Callback that shows a line to the user, without its line end.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The subject of the gap of a host whose settings cannot be changed although its user allowed it.
+/// Subject (`what`) of the gap that is reported if this host's settings cannot be changed although its user allowed it.
 pub const SETTINGS_GAP: &str = "host settings";
 
-/// Number of checks whether a killed process has ended, and the pause between them: its threads must leave the
-/// kernel, and its memory must be freed. Checks are counted instead of time, so that a machine that was suspended
-/// gets as many.
+/// Number of checks whether the lock of a killed process is free, and the pause between two checks. The lock is free
+/// once the threads of that process have left the kernel and its memory is freed. Checks are counted instead of time,
+/// so that a machine that was suspended gets as many checks.
 const DYING: (u32, Duration) = (50, Duration::from_millis(10));
 
 /// Why a setting was not changed, or not restored.
@@ -39,13 +39,13 @@ pub enum ChangeError {
     /// The user of this host did not allow changes.
     #[error("settings of this host may not be changed")]
     NotAllowed,
-    /// Another process changes settings: each of the two would undo the changes of the other.
+    /// Another linerate process changes settings: each of the two would undo the other's changes.
     #[error("another linerate is changing settings of this host")]
     Busy,
-    /// Another program changes the setting that a trial changed.
+    /// Another program has changed the setting that a trial had changed.
     #[error("another program is changing settings of this host")]
     Spoiled,
-    /// The value of the setting would not change, so settings A and B would be equal.
+    /// The change would leave the setting at its value, so both settings of the trial would be equal.
     #[error("{what} already has this value, or nearly")]
     Same {
         /// Name of the setting.
@@ -54,10 +54,10 @@ pub enum ChangeError {
     /// The request is outside the settings and values that linerate may change.
     #[error("{what}")]
     Bounds {
-        /// Why the change is impossible.
+        /// Why the request is outside.
         what: String,
     },
-    /// The system does not allow the setting to be read or written.
+    /// The system does not permit reading or writing the setting.
     #[error("cannot change {what}: {source}")]
     Setting {
         /// Name of the setting.
@@ -70,28 +70,28 @@ pub enum ChangeError {
     NotUndone {
         /// Name of the setting.
         what: String,
-        /// The old value.
+        /// The value that the setting had before the change.
         old: String,
         /// Error of the system call.
         source: io::Error,
     },
-    /// The journal cannot be used.
+    /// The journal cannot be read or written.
     #[error("journal of changes {}: {source}", path.display())]
     Journal {
-        /// Path of the file.
+        /// Path of the journal.
         path: PathBuf,
         /// Error of the system call.
         source: io::Error,
     },
-    /// The journal has an entry that linerate did not write; no part of it was executed.
+    /// The journal has an entry that linerate did not write; nothing of it was undone.
     #[error("journal of changes {}: {source}", path.display())]
     Damaged {
-        /// Path of the file.
+        /// Path of the journal.
         path: PathBuf,
         /// What is wrong with the journal.
         source: Damaged,
     },
-    /// This host could not be identified.
+    /// The boot or the network namespace of this host could not be identified.
     #[error("cannot identify the boot and the network namespace of this host: {source}")]
     Nowhere {
         /// Error of the system call.
@@ -101,7 +101,7 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns the command or action that would help; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAllowed => "start linerate on that host with --allow-changes",
@@ -120,7 +120,7 @@ impl ChangeError {
     }
 }
 
-/// The folder where changes are recorded, and the sink for warnings.
+/// The folder of the journals that record changes, and the callback for warnings.
 #[derive(Clone)]
 pub struct Ledger {
     dir: PathBuf,
@@ -135,14 +135,14 @@ impl Ledger {
         Self { dir: dir.to_owned(), tell, root: PathBuf::from("/") }
     }
 
-    /// Takes the files of the host from another root: a tree that stands for a host in tests.
+    /// Reads the files of the host below another root: in tests, a directory tree that represents a host.
     #[must_use]
     pub fn under(self, root: &Path) -> Self {
         Self { root: root.to_owned(), ..self }
     }
 
-    /// Undoes and reports the changes of a process that was killed. Changes of a running process stay, since it still
-    /// measures with them; they are reported too.
+    /// Undoes the changes that a killed process left, and reports each. Changes of a running linerate stay, since it
+    /// still measures with them; a note reports them.
     pub fn undo_left(&self) -> Result<(), ChangeError> {
         let host = Host::below(&self.root)?;
         match self.journal(&host, Make::No) {
@@ -162,7 +162,7 @@ impl Ledger {
         }
     }
 
-    /// Opens the journal. A process that was just killed holds its lock until the last of its threads has ended.
+    /// Opens the journal. A process that was just killed holds the journal's lock until its last thread has ended.
     fn journal(&self, host: &Host, make: Make) -> Result<Option<Journal>, ChangeError> {
         let (looks, apart) = DYING;
         let look = || Journal::open(&self.dir, &host.network, make);
@@ -175,7 +175,7 @@ impl Ledger {
         look()
     }
 
-    /// Undoes all entries of a journal that was not locked.
+    /// Undoes all entries of a journal that an ended process left.
     fn settle(&self, host: &Host, journal: &mut Journal) -> Result<(), ChangeError> {
         for entry in journal.read()?.iter().rev().filter(|e| host.is_of(e)) {
             let row = entry.setting.row();
@@ -214,7 +214,7 @@ fn undo(host: &Host, entry: &Entry) -> io::Result<Undone> {
     if now == entry.old {
         return Ok(Undone::Already);
     }
-    // If the process was killed, only some of several switches may have been changed.
+    // If the process was killed, it may have changed only some of the switches of this setting.
     let both = entry.old.iter().zip(&entry.new);
     let ours = |(n, (old, new)): (&u64, (&u64, &u64))| n == old || n == new;
     if now.len() != entry.old.len() || !now.iter().zip(both).all(ours) {
@@ -238,7 +238,8 @@ fn foreign(entry: &Entry, now: &[u64]) -> String {
     )
 }
 
-/// Changes of this host's settings by one end of a path, one at a time. Dropping this undoes the last change.
+/// Changes of this host's settings by one end of a path, one change at a time. Dropping this value undoes the last
+/// change.
 pub struct Changes {
     ledger: Ledger,
     held: Option<Held>,
@@ -247,20 +248,20 @@ pub struct Changes {
     spoiled: bool,
 }
 
-/// The permission to change settings, as long as the journal is held.
+/// The permission to change settings. It lasts as long as the journal is locked.
 struct Held {
     host: Host,
     journal: Journal,
 }
 
 impl Changes {
-    /// Makes the changes of a host whose settings are not changed yet.
+    /// Makes the state of a host whose settings are not changed yet.
     pub fn new(ledger: Ledger) -> Self {
         Self { ledger, held: None, made: None, spoiled: false }
     }
 
-    /// Returns the ids of the settings that trials can change on a path through `port`. Offloads are among them only
-    /// if some are off. The gap says why there are none.
+    /// Returns the ids of the settings that trials can change on a path through `port`, and a gap if the host cannot be
+    /// identified or the first setting may not be written. Offloads are included only if some are off.
     pub fn possible(&self, port: Option<&str>) -> (Vec<String>, Option<Gap>) {
         let lacks = |e: &ChangeError| Gap {
             what: SETTINGS_GAP.to_owned(),
@@ -274,7 +275,7 @@ impl Changes {
             Ok(host) => host,
             Err(e) => return (Vec::new(), Some(lacks(&e.into()))),
         };
-        // Whether the setting has not reached the end of its bounds yet.
+        // Returns whether the largest change within the setting's bounds would change its value.
         let useful = |row: &SettingRow| {
             let port = if row.of_port() { port? } else { "" };
             let now = host.read(row, port).ok()?;
@@ -291,8 +292,8 @@ impl Changes {
         (ids, why)
     }
 
-    /// Sets the host to `wanted`, or restores its old state. An error means that the host is not in the state
-    /// that the caller assumes.
+    /// Makes the change `wanted`, or undoes the last change if it is `None`. After an error, the host is not in the
+    /// state that the caller assumes.
     pub fn want(
         &mut self,
         wanted: Option<HostChange>,
@@ -345,8 +346,8 @@ impl Changes {
             Ok(_) => io::Error::other("the kernel did not accept the value"),
             Err(e) => e,
         };
-        // This end made any value that the setting now has. If restoring it fails too, the journal still has the old
-        // value.
+        // Any value that the setting has now was set by this process. If restoring it fails too, the journal still has
+        // the old value.
         if held.host.write(row, port, &entry.old).is_ok() {
             held.journal.clear()?;
         }
@@ -362,7 +363,7 @@ impl Changes {
         now.is_ok_and(|now| now == entry.new)
     }
 
-    /// Undoes the last change. It is an error if that is impossible, or if another program has changed the setting.
+    /// Undoes the last change. Fails if that is impossible, or if another program has changed the setting.
     fn undo(&mut self) -> Result<(), ChangeError> {
         let (Some((_, entry)), Some(held)) = (&self.made, &mut self.held) else {
             return Ok(());
@@ -388,7 +389,7 @@ impl Changes {
     }
 }
 
-/// Acquires the permission to change settings, unless it is held already. Changes left by a killed process are undone
+/// Locks the journal, which permits changes, unless it is held already. Changes left by a killed process are undone
 /// first.
 fn hold<'a>(held: &'a mut Option<Held>, ledger: &Ledger) -> Result<&'a mut Held, ChangeError> {
     if held.is_none() {
@@ -405,13 +406,13 @@ impl Drop for Changes {
     fn drop(&mut self) {
         match self.undo() {
             Ok(()) | Err(ChangeError::Spoiled) => {}
-            // The journal stays, and the next process that starts tries again.
+            // The journal stays, so the next linerate that starts tries to undo the change again.
             Err(error) => return (self.ledger.tell)(&format!("not undone: {error}")),
         }
         if let Some(Held { mut journal, .. }) = self.held.take()
             && journal.read().is_ok_and(|entries| entries.is_empty())
         {
-            // An empty file that remains is harmless.
+            // If the removal fails, an empty journal remains, which is harmless.
             let _ = journal.remove();
         }
     }

@@ -1,5 +1,5 @@
-//! The limit of the queueing discipline at the root of a port. It is the only part of a discipline that can be
-//! restored exactly. The disciplines below it and the packets in it stay.
+//! The limit of the queueing discipline at the root of a port. The limit is the only option of a discipline that can be
+//! restored exactly. Changing it keeps the disciplines below it and the queued packets.
 
 use std::io;
 
@@ -24,7 +24,8 @@ struct Root {
 }
 
 impl Root {
-    /// Finds the discipline. A discipline that the kernel made by itself has no handle and cannot be changed.
+    /// Finds the root discipline of the port. One that the kernel made by itself has the handle 0 and cannot be
+    /// changed.
     fn find(queue: Queue, port: &str) -> io::Result<Self> {
         let index = name_to_index(super::host::socket()?, port)?;
         let mut socket = Socket::open(None)?;
@@ -41,14 +42,15 @@ impl Root {
     }
 }
 
-/// Reads the handle and the limit of a port's root queueing discipline; fails with `ENODEV` if it is of another kind.
+/// Reads the handle and the limit of a port's root queueing discipline; fails with `ENODEV` if the discipline has
+/// another kind.
 pub(super) fn read(queue: Queue, port: &str) -> io::Result<Vec<u64>> {
     let root = Root::find(queue, port)?;
     let limit = limit(queue, &root.options).map_err(invalid)?;
     Ok(vec![root.handle.into(), limit.into()])
 }
 
-/// Sets the limit of the discipline, if it still has the given handle.
+/// Sets the limit of the root discipline; fails with `ENODEV` if its handle is no longer the given one.
 pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()> {
     let mut root = Root::find(queue, port)?;
     let [handle, limit] = numbers else {

@@ -12,18 +12,18 @@ use super::host::{socket, text};
 use crate::netlink::Socket;
 use crate::{Query, invalid};
 
-/// Most receive queues that are read.
-const MOST: usize = 64;
+/// Most receive queues of a port that is changed; a port with more is unsupported.
+const QUEUES_MAX: usize = 64;
 
-/// Returns the port's folder in sysfs, if it belongs to this network namespace. A /sys that was mounted earlier shows
-/// the ports of another namespace: they may have the same names and numbers, but not the same addresses. A port
-/// without an address cannot be identified.
+/// Returns the port's folder in sysfs, if it belongs to this network namespace. A /sys that was mounted in another
+/// namespace shows that namespace's ports: they may have the same names and indices, but not the same MAC addresses. A
+/// port without a MAC address cannot be identified.
 pub(super) fn folder(root: &Path, port: &str) -> io::Result<PathBuf> {
     let index = name_to_index(socket()?, port)?;
     let reply = Socket::open(None)?.ask(&Query::Link(index))?;
     let folder = root.join("sys/class/net").join(port);
-    let told = |file| text(&folder.join(file)).map(|text| text.trim().to_owned());
-    let (number, address) = (told("ifindex")?, told("address")?);
+    let line = |file| text(&folder.join(file)).map(|text| text.trim().to_owned());
+    let (number, address) = (line("ifindex")?, line("address")?);
     for found in link::parse(&reply) {
         let found = found.map_err(invalid)?;
         let octets: Vec<String> = found.address.iter().map(|o| format!("{o:02x}")).collect();
@@ -62,7 +62,7 @@ fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let number = name.to_str().and_then(|name| name.strip_prefix("rx-"));
         numbers.extend(number.and_then(|n| n.parse::<u32>().ok()));
     }
-    if numbers.is_empty() || numbers.len() > MOST {
+    if numbers.is_empty() || numbers.len() > QUEUES_MAX {
         return Err(io::ErrorKind::Unsupported.into());
     }
     numbers.sort_unstable();
@@ -70,8 +70,8 @@ fn queues(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(numbers.iter().map(file).collect())
 }
 
-/// Reads a mask such as `00000000,0000000c`: groups of 32 CPUs, the highest first. Only the last group may have
-/// CPUs.
+/// Reads a mask such as `00000000,0000000c`: groups of 32 CPUs in hexadecimal, the highest group first. Fails if the
+/// mask has a CPU above 31.
 fn mask(file: &Path) -> io::Result<u64> {
     let other = || io::Error::new(io::ErrorKind::InvalidData, "a CPU mask with CPUs above 31");
     let text = text(file)?;
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A port with these masks, and a folder next to its receive queues.
+    /// Makes a port with one receive queue per mask, and with a send queue that must be ignored.
     fn port(masks: &[&str]) -> TempDir {
         let dir = TempDir::new().unwrap();
         fs::create_dir_all(dir.path().join("queues/tx-0")).unwrap();

@@ -1,4 +1,4 @@
-//! Walks that are kept, and walks that are repeated from what was kept.
+//! Captures the requests and replies of a walk of an InfiniBand network, and replays them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use linerate_units::Nanos;
 
 use super::{Arrival, MadPort, PortError};
 
-/// A port that keeps all requests and replies.
+/// A management port that records all requests and replies.
 pub struct Capturing<P> {
     port: P,
     waiting: HashMap<u32, Box<Mad>>,
@@ -17,7 +17,7 @@ pub struct Capturing<P> {
 }
 
 impl<P: MadPort> Capturing<P> {
-    /// Keeps the walk through `port`; `through` says where that is.
+    /// Makes a port that records a walk through `port`. `through` is the port's name in the capture.
     pub fn new(port: P, through: &str) -> Self {
         Self {
             port,
@@ -26,7 +26,8 @@ impl<P: MadPort> Capturing<P> {
         }
     }
 
-    /// Returns the walk. Requests that have no reply count as lost if it is `whole`: it waited for them.
+    /// Returns the captured walk. If the walk is `whole`, it waited for every reply: requests without a reply are
+    /// recorded as lost.
     pub fn captured(self, whole: bool) -> Captured {
         let mut captured = self.captured;
         captured.whole = whole;
@@ -34,7 +35,7 @@ impl<P: MadPort> Capturing<P> {
             return captured;
         }
         captured.exchanges.extend(self.waiting.into_values().map(|request| Exchange {
-            // A request without a reply has no time at which it was lost.
+            // The time at which the request was lost is not known.
             at: Nanos(0),
             request,
             reply: None,
@@ -87,18 +88,19 @@ impl<P: MadPort> MadPort for Capturing<P> {
 /// The time of a reply, and the reply; `None` if the request was lost.
 type Reply = (Nanos, Option<Box<Mad>>);
 
-/// A captured walk in place of a network. Requests that are not in it cannot be asked for.
+/// A port that replays a captured walk instead of a network. A request that was not captured is answered by
+/// `NotPossible`.
 pub struct Replay {
     replies: HashMap<Box<Mad>, VecDeque<Reply>>,
     arrived: VecDeque<(Nanos, Arrival)>,
     now: Nanos,
 }
 
-/// Most requests without a reply: the reply to each is at hand.
+/// Most requests without a reply at one time: each reply is available at once.
 const WINDOW: usize = 1;
 
 impl Replay {
-    /// Repeats a walk.
+    /// Makes a port that replays the captured walk.
     pub fn new(captured: Captured) -> Self {
         let mut replies: HashMap<_, VecDeque<_>> = HashMap::new();
         for Exchange { at, request, reply } in captured.exchanges {
@@ -123,7 +125,7 @@ impl MadPort for Replay {
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
         let kept = self.replies.get_mut(&get.encode(0)).and_then(|replies| {
-            // A request that was sent less often then has the same reply again.
+            // If a request is sent more often than it was captured, the last reply is returned again.
             match replies.len() {
                 0 | 1 => replies.front().cloned(),
                 _ => replies.pop_front(),

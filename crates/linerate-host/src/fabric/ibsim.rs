@@ -1,7 +1,7 @@
-//! The network of ibsim, the simulator of Linux's InfiniBand tools, by its own sockets.
+//! A network simulated by ibsim, the simulator of Linux's InfiniBand tools, through the simulator's own sockets.
 //!
-//! Datagram sockets in the abstract name space: one for control, one for management datagrams. Numbers of the control
-//! messages are in the byte order of the host.
+//! The sockets are datagram sockets in the abstract name space: one for control, one for management datagrams. Numbers
+//! in control messages are in the byte order of the host.
 //= ibsim 0.10: include/ibsim.h, umad2sim/sim_client.c
 
 use std::os::fd::OwnedFd;
@@ -23,27 +23,27 @@ use super::{Arrival, MadPort, PortError, polled, since};
 const NAME: &str = "sim";
 const MAGIC: u32 = 0xdead_beef;
 
-/// Types of control messages. A reply of type 0 is a refusal.
+/// Types of control messages. A reply of type 0 means that the request was refused.
 const CONNECT: u32 = 1;
 const DISCONNECT: u32 = 2;
 
-/// Length of a control message, and of its data.
+/// Length of a control message, and of the data at its end, in bytes.
 const CONTROL: usize = 16 + DATA;
 const DATA: usize = 64;
-/// Length of a node's name with its end.
+/// Length of a node's name with its final zero, in bytes.
 const NODE: usize = 32;
 
-/// Length of the header before a management datagram.
+/// Length of the header before a management datagram, in bytes.
 const HEADER: usize = 32;
 
-/// Datagrams that a socket holds for its reader (`net.unix.max_dgram_qlen`, 10 by default). The simulator drops replies
-/// that find no room.
+/// Most requests without a reply. A socket holds this many datagrams for its reader (`net.unix.max_dgram_qlen`, 10 by
+/// default), and the simulator drops replies that find no room.
 const WINDOW: usize = 8;
 
-/// Most requests in a second: more than the simulator answers.
+/// Most requests per second: more than the simulator answers, so it never waits for this.
 pub(super) const PACE: u32 = 1_000_000;
 
-/// Time to wait for the reply to a control message.
+/// Longest wait for the reply to a control message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A client of the simulator, attached to a node.
@@ -58,22 +58,22 @@ pub struct Ibsim {
 }
 
 impl Ibsim {
-    /// Attaches to `node` of the simulator whose sockets are called `name`. `None` stands for the first node, and for
-    /// the simulator's usual name.
+    /// Attaches to `node` of the simulator whose sockets have the name `name`. `None` means the first node, or the
+    /// simulator's usual name.
     pub fn attach(name: Option<&str>, node: Option<&str>) -> Result<Self, PortError> {
         let name = name.unwrap_or(NAME);
         let own = process::id();
         let control = socket(&format!("{name}:ctl{own}"))?;
         to(&control, name, &format!("{name}:ctl"))?;
         let packets = socket(&format!("{name}:in{own}"))?;
-        let mut asked = [0; DATA];
-        asked[..4].copy_from_slice(&own.to_ne_bytes());
+        let mut requested = [0; DATA];
+        requested[..4].copy_from_slice(&own.to_ne_bytes());
         let wanted = node.unwrap_or_default().as_bytes();
         if wanted.len() >= NODE {
             return Err(refused("a node name of 32 bytes or more", ""));
         }
-        asked[12..12 + wanted.len()].copy_from_slice(wanted);
-        let reply = ask(&control, CONNECT, 0, &asked)?.ok_or_else(|| {
+        requested[12..12 + wanted.len()].copy_from_slice(wanted);
+        let reply = ask(&control, CONNECT, 0, &requested)?.ok_or_else(|| {
             let what = format!("to attach to node {:?}", node.unwrap_or_default());
             refused(&what, "the names of nodes are in ibsim's network file; at most 10 clients attach at one time")
         })?;
@@ -85,7 +85,7 @@ impl Ibsim {
         Ok(Self { control, packets, client, opened: Instant::now(), node })
     }
 
-    /// Name of the node that the client is attached to.
+    /// Returns the name of the node that the client is attached to.
     pub fn node(&self) -> &str {
         &self.node
     }
@@ -93,7 +93,8 @@ impl Ibsim {
 
 impl Drop for Ibsim {
     fn drop(&mut self) {
-        // The simulator keeps the place of a client that does not say goodbye. If it has ended, there is no reply.
+        // The simulator keeps the place of a client until it disconnects. If the simulator has ended, there is no
+        // reply.
         let _ =
             send(&self.control, &control(DISCONNECT, self.client, &[0; DATA]), SendFlags::DONTWAIT);
     }
@@ -115,7 +116,7 @@ impl MadPort for Ibsim {
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
         let mut packet = [0; HEADER + LEN];
         packet[..2].copy_from_slice(&get.lid().to_be_bytes());
-        // Zero stands for the LID of this node.
+        // A LID of zero means this node.
         if let To::Route(_) = get.to {
             packet[4..6].copy_from_slice(&get.lid().to_be_bytes());
         }
@@ -124,7 +125,7 @@ impl MadPort for Ibsim {
         packet[24..32].copy_from_slice(&(LEN as u64).to_be_bytes());
         packet[HEADER..].copy_from_slice(&get.encode(transaction));
         match send(&self.packets, &packet, SendFlags::DONTWAIT) {
-            // A simulator that does not read loses the request, and the walk sends it again.
+            // If the simulator does not read, the request is lost, and the walk sends it again.
             Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(()),
             Err(e) => Err(PortError::call("sending to ibsim", e)),
         }
@@ -155,7 +156,7 @@ fn refused(what: &str, hint: &'static str) -> PortError {
 }
 
 fn address(name: &str) -> Result<SocketAddrUnix, PortError> {
-    // The simulator counts the end of the text as a part of the name.
+    // The simulator counts the final zero of the text as a part of the name.
     let name = format!("{name}\0");
     SocketAddrUnix::new_abstract_name(name.as_bytes())
         .map_err(|e| PortError::call("naming a socket", e))

@@ -1,4 +1,4 @@
-//! Asks an InfiniBand network: sends the requests of a walk through a management port, and takes the replies.
+//! Queries an InfiniBand network: sends the requests of a walk through a management port, and receives the replies.
 
 mod capture;
 mod ibsim;
@@ -21,19 +21,19 @@ pub use umad::{Name, Umad, UmadError, Wanted};
 
 /// A port through which management datagrams are sent and received.
 pub trait MadPort {
-    /// Most requests without a reply that the port takes at one time.
+    /// Returns the most requests without a reply that the port permits at one time.
     fn window(&self) -> usize;
 
-    /// Most requests that the port sends in a second.
+    /// Returns the most requests that the port sends per second.
     fn pace(&self) -> u32;
 
     /// Returns the time since the port was opened.
     fn now(&self) -> Nanos;
 
-    /// Sends a request.
+    /// Sends a request. `transaction` identifies its reply.
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError>;
 
-    /// Waits up to `wait` for a datagram, or for the news that a request was lost.
+    /// Waits up to `wait` for a datagram, or for a report that a request was lost. `None` if nothing arrived.
     fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError>;
 
     /// Waits between two parts of a walk.
@@ -42,10 +42,10 @@ pub trait MadPort {
     }
 }
 
-/// What a port hands over.
+/// What a port received, or a request that failed.
 #[derive(Debug, Clone)]
 pub enum Arrival {
-    /// A datagram.
+    /// A management datagram.
     Mad(Box<[u8; LEN]>),
     /// The request of this transaction was not delivered.
     Lost(u32),
@@ -53,33 +53,33 @@ pub enum Arrival {
     NotPossible(u32),
 }
 
-/// Why a port cannot be used.
+/// Why a management port cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// A call failed.
+    /// A system call failed.
     #[error("{what} failed")]
     Call {
-        /// The call and its object.
+        /// The call and what it was applied to.
         what: String,
-        /// Why.
+        /// Error of the call.
         #[source]
         source: io::Error,
     },
     /// The simulator refused the request.
     #[error("ibsim refused {what}")]
     Refused {
-        /// What it was asked for.
+        /// The request that was refused.
         what: String,
-        /// What helps.
+        /// Command or action that would help.
         hint: &'static str,
     },
     /// The simulator does not run.
     #[error("no ibsim answers to the name {name}")]
     NoSimulator {
-        /// Name of its sockets.
+        /// Name of the simulator's sockets.
         name: String,
     },
-    /// No port of this host can be used.
+    /// No InfiniBand port of this host can be used.
     #[error(transparent)]
     Umad(#[from] UmadError),
 }
@@ -89,7 +89,7 @@ impl PortError {
         Self::Call { what: what.into(), source: source.into() }
     }
 
-    /// Returns what helps; empty if nothing is known.
+    /// Returns the command or action that would help; empty if none is known.
     pub fn hint(&self) -> Cow<'static, str> {
         match self {
             Self::Call { .. } => "".into(),
@@ -131,36 +131,37 @@ fn since(opened: Instant) -> Nanos {
     Nanos(u64::try_from(opened.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Waits up to `wait` for something to read, or an error. Returns what there is.
+/// Waits up to `wait` until `fd` is readable or has an error. Returns the events that occurred.
 fn polled(fd: &impl AsFd, wait: Duration) -> Result<PollFlags, PortError> {
     let most = Timespec {
         tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: wait.subsec_nanos().into(),
     };
-    let mut asked = [PollFd::new(fd, PollFlags::IN)];
-    match poll(&mut asked, Some(&most)) {
-        Ok(_) | Err(Errno::INTR) => Ok(asked[0].revents()),
+    let mut requested = [PollFd::new(fd, PollFlags::IN)];
+    match poll(&mut requested, Some(&most)) {
+        Ok(_) | Err(Errno::INTR) => Ok(requested[0].revents()),
         Err(e) => Err(PortError::call("poll", e)),
     }
 }
 
-/// How a part of a walk ended.
+/// Whether a part of a walk was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Every request was answered or given up.
+    /// Every request was answered or given up after its retries.
     Whole,
-    /// The time was up, or the user wanted to stop.
+    /// The time was over, or the user wanted to stop.
     Early,
 }
 
-/// Sends the requests of a walk until none is left or `until` has passed. `stop` says whether the user wants to stop.
+/// Sends the requests of a walk until none is left or `until` has passed. `stop` returns whether the user wants to
+/// stop.
 pub fn drive(
     port: &mut dyn MadPort,
     walk: &mut Walk,
     until: Nanos,
     stop: &dyn Fn() -> bool,
 ) -> Result<Ended, PortError> {
-    /// Longest time between two looks at `stop`.
+    /// Longest time between two calls of `stop`.
     const LOOK: Nanos = Nanos::from_millis(100);
     walk.pace(port.pace());
     loop {

@@ -11,18 +11,18 @@ use super::{PROC, Reader, numbered};
 use crate::{gap, read};
 
 /// Time between the two readings that show the activity: ten ticks of most kernels. With fewer ticks, a CPU that is
-/// 80 % busy could not be distinguished from one that is 90 % busy.
+/// busy for 80 % of the time could not be distinguished from one that is busy for 90 %.
 const WHOLE: Duration = Duration::from_millis(100);
-/// Part of that time after which an idle machine is known to be idle.
+/// Shorter time, after which an idle machine is known to be idle.
 const SHORT: Duration = Duration::from_millis(30);
 const TIMES: &str = "/proc/stat";
 
-/// Largest number of processes that are read: reading more would delay the page too long.
-const MOST: usize = 4096;
-/// Number of processes that are reported.
-const KEPT: usize = 16;
+/// Most processes that are read: reading more would delay the page too long.
+const PROCESSES_MAX: usize = 4096;
+/// Number of processes that are reported, those with the most CPU time.
+const REPORTED_MAX: usize = 16;
 
-/// CPU time that a process has used so far.
+/// CPU time that a process has used so far, in ticks, and where it last ran.
 pub(super) struct Used {
     name: String,
     ticks: u64,
@@ -30,9 +30,9 @@ pub(super) struct Used {
 }
 
 impl Reader<'_> {
-    /// Measures the activity during `pause`: for the short time if all CPUs are idle in it and no process used any,
-    /// otherwise for the whole time. Nothing is read between the readings of the CPUs, so that this program's own
-    /// work does not count.
+    /// Measures the activity while it waits by `pause`: for the short time if all CPUs are idle and no process uses a
+    /// CPU in it, otherwise for the whole time. Nothing is read between the two readings of the CPUs, so that this
+    /// program's own work does not count.
     pub(super) fn busy(&mut self, pause: &dyn Fn(Duration)) -> Option<Busy> {
         let before = self.processes();
         let begin = self.times()?;
@@ -46,16 +46,16 @@ impl Reader<'_> {
         if busy.processes.is_empty() {
             return Some(busy);
         }
-        // Work that fits between the ticks of a CPU shows only in the times of its process. Its amount is measured
-        // over the whole time, without the reading of the processes just now.
+        // Work that is shorter than a tick shows only in the CPU time of its process. Its amount is measured over a new
+        // whole time, so that reading the processes just now does not count.
         let Ok(begin) = self.later_times() else {
             return Some(busy);
         };
         self.busy_for(WHOLE, pause, (&begin, &after), begin.clone())
     }
 
-    /// Computes the activity from `begin` until `pause` has lasted for `time`. A capture of an older version has no
-    /// further reading: the interval then ends at `end`.
+    /// Computes the activity from `begin` until `pause` has lasted for `time`. A capture of an older version of
+    /// linerate has no later reading: the interval then ends at `end`.
     fn busy_for(
         &mut self,
         time: Duration,
@@ -87,7 +87,7 @@ impl Reader<'_> {
         let own = own.and_then(|text| task_stat::identity(&text));
         let own = own.map(|(pid, _)| pid);
         let process = |(&pid, used): (&u32, &Used)| {
-            // A process that has started since then has used all the CPU time that it shows.
+            // A process that started after the first reading has used all of its CPU time since then.
             let old = before.get(&pid).map_or(0, |old| old.ticks);
             let ticks = used.ticks.saturating_sub(old);
             (ticks > 0 && Some(pid) != own).then(|| Process {
@@ -99,7 +99,7 @@ impl Reader<'_> {
         };
         let mut processes: Vec<Process> = after.iter().filter_map(process).collect();
         processes.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
-        processes.truncate(KEPT);
+        processes.truncate(REPORTED_MAX);
         Some(Busy { cpus: cpu::loads(begin, end), processes })
     }
 
@@ -114,15 +114,15 @@ impl Reader<'_> {
 
     pub(super) fn processes(&mut self) -> BTreeMap<u32, Used> {
         let pids = numbered(&self.look_in("busy.processes", "/proc"), "");
-        if pids.len() > MOST {
-            let why = format!("{} processes are more than {MOST}", pids.len());
+        if pids.len() > PROCESSES_MAX {
+            let why = format!("{} processes are more than {PROCESSES_MAX}", pids.len());
             self.lack(gap("facts.busy.processes", &why, "top"));
             return BTreeMap::new();
         }
         pids.into_iter().filter_map(|pid| Some((pid, self.used(pid)?))).collect()
     }
 
-    /// Returns the CPU time of a process; `None` if it has ended, or is not visible to this process.
+    /// Returns the CPU time that a process has used; `None` if it has ended or is not visible to this process.
     fn used(&self, pid: u32) -> Option<Used> {
         let text = self.machine.file(&format!("/proc/{pid}/stat")).ok()?;
         let stat = task_stat::parse(&text).ok()?;
@@ -155,7 +155,7 @@ mod tests {
         format!("{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 0 {zeros}7 0 0\n")
     }
 
-    /// A machine whose CPUs and processes (linerate itself is 9) read like this in turn.
+    /// Makes a machine whose CPUs and processes give these readings in turn. Process 9 is linerate itself.
     fn machine(times: &[&str], tasks: &[(u32, &str, &[u64])]) -> Fake {
         let mut fake = Fake::default().file("/proc/stat", times);
         let pids: Vec<String> = tasks.iter().map(|(pid, ..)| pid.to_string()).collect();
@@ -169,7 +169,7 @@ mod tests {
         fake.file("/proc/self/stat", &[&task(9, "linerate", 0)])
     }
 
-    /// The inventory of that machine, and for how many milliseconds it waited.
+    /// Returns the inventory of that machine, and for how many milliseconds each pause lasted.
     fn look(times: &[&str], tasks: &[(u32, &str, &[u64])]) -> (Inventory, Vec<u128>) {
         let waits = RefCell::new(Vec::new());
         let wait = |time: Duration| waits.borrow_mut().push(time.as_millis());
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_capture_with_two_readings_gives_what_it_gave() {
-        // Versions that looked for a tenth of a second in any case wrote them.
+        // Captures of older versions, which always measured for a tenth of a second, have two readings.
         for (end, busy) in [("1 0 0 9", 0.1), ("0 0 0 10", 0.0)] {
             let end = format!("cpu0 {end} 0 0 0 0\n");
             let tasks = [(5, "worker", &[10, 11][..])];
@@ -286,8 +286,8 @@ mod tests {
             let capture = Capture::new(Replay::new(machine(times, &tasks).0));
             let found = inventory(&capture, &|_| {});
             assert!(found.busy.is_some());
-            let again = inventory(&Replay::new(capture.captured()), &|_| {});
-            assert_eq!(again, found);
+            let repeated = inventory(&Replay::new(capture.captured()), &|_| {});
+            assert_eq!(repeated, found);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The table of connections that the kernel tracks.
+//! The kernel's table of tracked connections.
 
 use linerate_facts::Conntrack;
 use linerate_facts::parse::{conntrack, sysctl};
@@ -10,11 +10,11 @@ const MOST: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 const STAT: &str = "/proc/net/stat/nf_conntrack";
 
 impl Reader<'_> {
-    /// Reads how full the table is. A kernel that tracks no connections has no such files.
+    /// Reads how full the table is; `None` if the kernel tracks no connections and so has no such files.
     pub(super) fn conntrack(&mut self) -> Option<Conntrack> {
         let entries = self.look("conntrack", COUNT, sysctl::number)?;
         let most = self.look("conntrack", MOST, sysctl::number)?;
-        // Newer kernels may have counters in netlink alone.
+        // Newer kernels may show these counters only through netlink.
         let stat = self.look("conntrack.counters", STAT, |text| Ok(text.to_vec()));
         let sum = |name: &str| conntrack::sum(stat.as_deref()?, name);
         Some(Conntrack { entries, most, evicted: sum("early_drop"), dropped: sum("drop") })

@@ -1,4 +1,4 @@
-//! The inventory of a machine: the facts that can be known before anything is measured.
+//! The inventory of a machine: all facts that can be read before a measurement.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use super::nic::network;
 use super::{PROC, Reader, few};
 use crate::{Machine, gap};
 
-/// Reads all facts that can be read. A fact that cannot be read is empty and has a gap.
+/// Reads all facts of a machine. A fact that cannot be read is empty and has a gap.
 ///
-/// The machine's activity needs several readings; `pause` is the time between them.
+/// The activity of CPUs and processes needs several readings; `pause` waits for the given time between two of them.
 pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
@@ -54,7 +54,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
     inventory
 }
 
-/// Reports files that contradict each other: devices of a PCI function that the bus does not list.
+/// Reports devices that contradict the list of the PCI bus: their function is not listed there.
 fn unlisted(inventory: &Inventory) -> Option<Gap> {
     let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
     let rdma = inventory.infiniband.devices.iter();
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::tree;
     use crate::{Answer, Capture, Captured, Live, Replay, inventory};
 
-    /// Files of which one makes others be read.
+    /// Files whose content decides which other files are read.
     const FILES: [&str; 15] = [
         "/proc/cpuinfo",
         "/proc/interrupts",

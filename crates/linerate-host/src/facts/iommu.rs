@@ -1,4 +1,4 @@
-//! How an IOMMU handles what network cards read and write.
+//! How an IOMMU translates the memory accesses of network cards.
 
 use linerate_facts::parse::sysctl;
 use linerate_facts::pci::{Device, Iommu};
@@ -8,11 +8,11 @@ use crate::{Machine, read};
 const BOOT: &str = "/proc/cmdline";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 
-/// Stores it for each network card. It is `None` where the files do not tell.
+/// Sets `iommu` of each network card. It is `None` if the files do not show it.
 pub(super) fn translations(machine: &dyn Machine, kernel: &str, all: &mut [Device]) {
     let boot = read(machine, BOOT, |text| Ok(sysctl::words(text))).unwrap_or_default();
     for card in all.iter_mut().filter(|device| device.is_network()) {
-        // Without a group none translates, whatever the parameters ask for.
+        // A card without an IOMMU group is not translated, whatever the kernel's boot parameters request.
         card.iommu = card.iommu_group.and_then(|group| {
             let path = format!("{GROUPS}/{group}/type");
             let domain = read(machine, &path, |text| Ok(sysctl::line(text)));
@@ -32,7 +32,8 @@ mod tests {
     fn the_group_of_a_card_and_the_parameters_of_the_boot_tell_how_it_is_translated() {
         let of = |domain: &str, boot: &str| {
             let card = "/sys/bus/pci/devices/0000:01:00.0";
-            // Vendor, device, command, status, revision and class of a network card.
+            // Start of a PCI configuration space: vendor, device, command, status, revision and class of a network
+            // card.
             let config = "\u{6}\u{0}\u{2}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{2}";
             let config = format!("{config}{}", "\0".repeat(52));
             let root = tree(&[

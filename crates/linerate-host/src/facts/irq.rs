@@ -1,4 +1,4 @@
-//! Facts of interrupts. The files of 4,096 of them are read one by one: no list is searched.
+//! Facts of interrupts. A host may have thousands of them, and several files are read for each.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::{Machine, gap, read};
 
 const FOLDER: &str = "/proc/irq";
 
-/// Reads all numbered interrupts. An unreadable fact has a gap: `facts.irq.counts`.
+/// Reads all numbered interrupts. For a fact that cannot be read there is a gap such as `facts.irq.counts`.
 pub fn interrupts(machine: &dyn Machine) -> Interrupts {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let mut irqs = reader.counted().unwrap_or_else(|| reader.named());
@@ -20,8 +20,8 @@ pub fn interrupts(machine: &dyn Machine) -> Interrupts {
 }
 
 impl Reader<'_> {
-    /// Reads the interrupts of one port, without counts. The interrupts of a PCI function have their own folder, so
-    /// the other interrupts of the host, perhaps thousands, are not read.
+    /// Reads the interrupts of one port, without counts. A PCI function has a folder that lists its interrupts, so the
+    /// other interrupts of the host, perhaps thousands, are not read.
     pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
         let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
         let listed = self.machine.list(&folder).ok().filter(|_| !nic.pci.is_empty());
@@ -49,7 +49,8 @@ impl Reader<'_> {
         Some(irqs.collect())
     }
 
-    /// Returns numbers and names only: each driver that requested the interrupt has a folder there.
+    /// Returns only the numbers and names of interrupts: each driver that requested one has a folder in the interrupt's
+    /// folder.
     fn named(&self) -> Vec<Irq> {
         let names = self.machine.list(FOLDER);
         self.of_drivers(&names.unwrap_or_default())
@@ -82,7 +83,8 @@ impl Reader<'_> {
         drivers.join(", ")
     }
 
-    /// Reports one gap for all interrupts of a kind, because on some machines none can be read.
+    /// Reads where interrupts are handled. All interrupts share one gap for each fact, because on some machines none
+    /// can be read.
     fn affinities(&mut self, irqs: &mut [Irq]) {
         let mut missed = [Missed::new("effective"), Missed::new("allowed"), Missed::new("node")];
         let [effective, allowed, node] = &mut missed;
@@ -111,7 +113,7 @@ fn file<T>(
     read(machine, &format!("{FOLDER}/{number}/{name}"), decode)
 }
 
-/// Number of failures to read a fact, and the first reason.
+/// Number of interrupts for which a fact could not be read, with the first interrupt and its error.
 struct Missed {
     fact: &'static str,
     count: usize,
@@ -214,8 +216,8 @@ mod tests {
         let machine = Capture::new(Replay::new(fake.0));
         let got = interrupts(&machine);
         assert_eq!((got.irqs.len(), got.gaps.len()), (4096, 3));
-        let asked: usize = machine.captured().files.values().map(Vec::len).sum();
-        assert_eq!(asked, 1 + 3 * 4096);
+        let requested: usize = machine.captured().files.values().map(Vec::len).sum();
+        assert_eq!(requested, 1 + 3 * 4096);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The kind of this machine, and the limits that its cgroup sets for this process.
+//! What kind of machine this is, and the limits that its cgroup sets for this process.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocks
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MEMBERSHIP: &str = "/proc/self/cgroup";
 
-/// Files of container engines, and their meanings.
+/// Files that container engines create, and the name of the engine.
 const SIGNS: [(&str, &str); 2] = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
 impl Reader<'_> {
@@ -53,7 +53,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the kernel release, or the longer version line that includes it if a tree of files has only that.
+    /// Returns the kernel release. If a directory tree has only `/proc/version`, its third word is used.
     fn kernel(&mut self) -> String {
         const PATH: &str = "/proc/sys/kernel/osrelease";
         let error = match read(self.machine, PATH, |text| Ok(sysctl::line(text))) {
@@ -74,7 +74,7 @@ impl Reader<'_> {
         line.unwrap_or_default()
     }
 
-    /// Returns the board's name from the device tree, on machines without DMI.
+    /// Returns the board's name from the device tree, which exists on machines without DMI.
     fn board(&mut self) -> String {
         let path = "/sys/firmware/devicetree/base/model";
         let model = self.look("product", path, |text| Ok(sysctl::line(text)));
@@ -129,7 +129,8 @@ impl Reader<'_> {
         Groups { membership: self.machine.file(MEMBERSHIP), mounts: self.machine.file(MOUNTS) }
     }
 
-    /// Returns our own cgroup in the mounted hierarchy; `None` if there is no such controller.
+    /// Returns this process's cgroup in the mounted hierarchy; `None` if the controller does not exist or cannot be
+    /// found.
     pub(super) fn place(&mut self, groups: &Groups, controller: &str, fact: &str) -> Option<Place> {
         let membership = self.known(fact, MEMBERSHIP, &groups.membership)?;
         let mounts = self.known(fact, MOUNTS, &groups.mounts)?;
@@ -141,7 +142,7 @@ impl Reader<'_> {
     }
 }
 
-/// The contents of the files that name our cgroups and the mounted hierarchies.
+/// The contents of the files that show this process's cgroups and the mounted hierarchies.
 pub(super) struct Groups {
     /// Contents of [`MEMBERSHIP`].
     membership: io::Result<Vec<u8>>,
@@ -149,7 +150,7 @@ pub(super) struct Groups {
     pub(super) mounts: io::Result<Vec<u8>>,
 }
 
-/// Returns the folders of our cgroup and of its parents: the lowest limit among them applies.
+/// Returns the folders of a cgroup and of its parents: the lowest limit among them applies.
 pub(in super::super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();

@@ -1,4 +1,4 @@
-//! Memory: the kernel's figures, and the modules that the firmware lists.
+//! Memory: sizes from the kernel, and the memory modules that the firmware lists.
 
 use std::io;
 
@@ -31,7 +31,7 @@ impl Reader<'_> {
 
     pub(super) fn modules(&mut self) -> Option<Vec<Module>> {
         let found = match read(self.machine, TABLE, smbios::modules) {
-            // Kernels that do not show the table may show its entries.
+            // Kernels that do not show the whole table may show its entries one by one.
             Err(error) if is_absent(&error) => match self.entries() {
                 Ok(modules) if modules.is_empty() => Err(error),
                 entries => entries,
@@ -41,7 +41,7 @@ impl Reader<'_> {
         let lack = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => "sudo linerate host",
-                // Some kernels do not show the table, but root can read it from memory.
+                // Some kernels do not show the table, but dmidecode can read it from memory as root.
                 _ if is_absent(&error) => "sudo dmidecode --type memory",
                 _ => "",
             };
@@ -51,7 +51,7 @@ impl Reader<'_> {
         found.map_err(lack).ok()
     }
 
-    /// Reads the entries, one file for each memory device: `17-0`, `17-1` ...
+    /// Reads the table's entries of type 17, one file for each memory device: `17-0`, `17-1` ...
     fn entries(&self) -> io::Result<Vec<Module>> {
         let Ok(names) = self.machine.list(ENTRIES) else {
             return Ok(Vec::new());

@@ -41,8 +41,9 @@ const STATUS: &str = "/proc/self/status";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Reads the facts of the machine and of the subject of a load: of the port of the route to a peer, of the disks below a
-/// file, of memory. A fact that cannot be read is empty and has a gap named after its field, such as `facts.cpu_model`.
+/// Reads the facts of the machine and of the subject of a load: for a peer, the port of the route to it; for a file,
+/// the disks below it. A fact that cannot be read is empty and has a gap named after its field, such as
+/// `facts.cpu_model`.
 pub fn facts(machine: &dyn Machine, subject: impl Into<Subject>) -> HostFacts {
     let subject = subject.into();
     let mut reader = Reader { machine, gaps: Vec::new() };
@@ -87,14 +88,14 @@ pub fn facts(machine: &dyn Machine, subject: impl Into<Subject>) -> HostFacts {
     };
     facts.clocks = reader.clocks(&facts);
     facts.idle_states = reader.idle_states(&facts);
-    // If no network card moves payload to memory, payload may stay in the caches.
+    // If no network card moves payload to memory, payload may stay in the CPU caches.
     if !facts.has_card() {
-        // The second-level cache is in the same folder, so its gap was reported already.
+        // Both caches are in the same folder, so a gap was already reported for the second-level cache.
         let gaps = reader.gaps.len();
         facts.last_cache = reader.last_cache(first);
         reader.gaps.truncate(gaps);
     }
-    // Memory channels matter only if a card moves payload to memory, or memory itself is measured.
+    // Memory channels matter only if a card moves payload to memory, or if memory itself is measured.
     if facts.has_card() || subject == Subject::Host {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }
@@ -119,7 +120,7 @@ pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     all
 }
 
-/// Reads facts and keeps the gaps.
+/// Reads facts, and collects the gaps of those that could not be read.
 struct Reader<'a> {
     machine: &'a dyn Machine,
     gaps: Vec<Gap>,
@@ -130,14 +131,14 @@ impl Reader<'_> {
         self.lack(unreadable(&format!("facts.{fact}"), path, error, hint));
     }
 
-    /// Keeps a gap; one is enough for a fact that many CPUs or devices lack.
+    /// Adds a gap unless there is one for the same fact: one is enough if many CPUs or devices lack it.
     fn lack(&mut self, gap: Gap) {
         if self.gaps.iter().all(|g| g.what != gap.what) {
             self.gaps.push(gap);
         }
     }
 
-    /// Reads a file that not every machine has: there is a gap only if it exists and is unusable.
+    /// Reads a file that some machines lack. There is a gap only if the file exists and cannot be used.
     fn look<T>(
         &mut self,
         fact: &str,
@@ -154,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Lists the names in a directory; empty if there is no directory. Other errors become gaps.
+    /// Lists the names in a directory; empty if the directory does not exist. Other errors become gaps.
     fn look_in(&mut self, fact: &str, path: &str) -> Vec<String> {
         match self.machine.list(path) {
             Ok(names) => names,
@@ -177,7 +178,7 @@ impl Reader<'_> {
         read(self.machine, path, decode).map_err(|error| self.miss(fact, path, &error, hint)).ok()
     }
 
-    /// Returns the text of a file that was read before, or reports the error as a gap.
+    /// Returns the text of a file that was read earlier, or reports the error of that reading as a gap.
     fn known<'a>(
         &mut self,
         fact: &str,
@@ -210,8 +211,7 @@ impl Reader<'_> {
         String::new()
     }
 
-    /// Returns the nodes with memory or CPUs, in ascending order. A kernel without NUMA has CPUs in /sys but no
-    /// nodes.
+    /// Returns the NUMA nodes in ascending order. A kernel without NUMA shows CPUs in /sys but no nodes.
     fn node_ids(&mut self) -> Vec<u32> {
         let names = match self.machine.list(NODES) {
             Ok(names) => names,
@@ -242,8 +242,8 @@ impl Reader<'_> {
         found.map_err(|error| self.miss("l2_cache", &caches, &error, SYS)).ok().map(Bytes)
     }
 
-    /// Returns the congestion controls that may be chosen without privilege, and all others too if this process may
-    /// administer the network.
+    /// Returns the congestion controls that may be chosen without privilege or, if this process may administer the
+    /// network, all that are available.
     fn congestion(&mut self) -> Vec<String> {
         const NET_ADMIN: u64 = 1 << 12;
         let words = |text: &[u8]| Ok(sysctl::words(text));
@@ -264,13 +264,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a setting of IP that older kernels lack is other than 0.
+    /// Returns whether a setting of IP is other than 0; `None` on older kernels that lack the setting.
     fn is_set(&mut self, name: &str) -> Option<bool> {
         let path = format!("/proc/sys/net/ipv4/{name}");
         self.look(name, &path, sysctl::number).map(|set: u64| set != 0)
     }
 
-    /// Older kernels hide the limits of net.core inside a network namespace.
+    /// Reads a limit of net.core. Older kernels hide these limits inside a network namespace.
     fn core_limit(&mut self, name: &str) -> Option<u64> {
         let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
         self.get(name, &format!("/proc/sys/net/core/{name}"), &hint, sysctl::number)

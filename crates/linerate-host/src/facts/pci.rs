@@ -1,4 +1,4 @@
-//! PCI devices: their kind, their parents, and the links between them.
+//! PCI devices: their kind, the bridges above them, and the links between them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{gap, invalid};
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 const GROUPS: &str = "/sys/kernel/iommu_groups";
 const THUNDERBOLT: &str = "/sys/bus/thunderbolt/devices";
-/// Folders of a device that contain the names by which users know it.
+/// Names of folders in a device's folder that contain the names by which users know the device.
 const NAMES: [&str; 4] = ["net", "infiniband", "nvme", "block"];
 
 impl Reader<'_> {
@@ -44,8 +44,8 @@ impl Reader<'_> {
         all
     }
 
-    /// Reports gaps for the part of configuration spaces that only root can read. Kernels that show links in separate
-    /// files show them for all devices with a link.
+    /// Adds gaps for the parts of PCI configuration spaces that only root can read. If the kernel shows links in
+    /// separate files, it shows them for all devices with a link.
     fn lacks_of_links(&mut self, all: &[Device], hidden: &[Address]) {
         let files = all.iter().any(|d| d.max.is_some());
         let has_link = |a: &&Address| pci::at(all, **a).is_some_and(|d| d.now.is_some());
@@ -102,8 +102,8 @@ impl Reader<'_> {
         device
     }
 
-    /// Returns whether a device is removable because it is attached by Thunderbolt or USB4. Slots for other cards may
-    /// be removable too; then nothing is attached.
+    /// Returns whether a device is attached by a Thunderbolt or USB4 cable: it is removable, and such a cable has a
+    /// device. Slots for other cards may be removable too, but then no device is on the Thunderbolt bus.
     //= Linux, Documentation/ABI/testing/sysfs-devices-removable and sysfs-bus-thunderbolt
     fn is_tunneled(&self, folder: &str) -> bool {
         self.optional_line(&format!("{folder}/removable")) == "removable"
@@ -121,7 +121,7 @@ impl Reader<'_> {
             .ok()
     }
 
-    /// Reads the link's speed and width from sysfs, `current` or `max`.
+    /// Reads the speed and width of a device's link from sysfs; `which` is `current` or `max`.
     fn pci_link(&mut self, folder: &str, which: &str) -> Option<Link> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
@@ -132,7 +132,7 @@ impl Reader<'_> {
         (link != Link::default()).then_some(link)
     }
 
-    /// Reads the names by which users know a device, and whether it is a part of another one.
+    /// Reads the names by which users know a device, and whether it is a virtual function of another device.
     fn pci_names(&mut self, folder: &str, device: &mut Device) {
         let parts = self.look_in("pci.names", folder);
         device.is_virtual = parts.iter().any(|p| p == "physfn");
@@ -149,7 +149,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the IOMMU group of each device that is in one.
+    /// Returns the IOMMU group of each device that belongs to one.
     fn iommu_groups(&mut self) -> BTreeMap<Address, u32> {
         let mut found = BTreeMap::new();
         let groups = self.look_in("pci.iommu_group", GROUPS);
@@ -163,15 +163,15 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
-/// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
+/// Returns whether a name on the Thunderbolt bus is that of a device on a cable, such as `0-1` or `1-301`. The host's
+/// own controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
     let route = name.split_once('-').filter(|(domain, _)| domain.parse::<u32>().is_ok());
     let is_hex = |route: &str| !route.is_empty() && route.bytes().all(|b| b.is_ascii_hexdigit());
     route.is_some_and(|(_, route)| is_hex(route) && route.bytes().any(|b| b != b'0'))
 }
 
-/// Reports a gap for the cables that tunnel PCI Express: their capacity is unknown.
+/// Returns the gap for cables that tunnel PCI Express: their capacity is unknown.
 pub(super) fn cables(all: &[Device]) -> Option<Gap> {
     let tunnels = all.iter().filter_map(|device| Crossing::above(all, device));
     let ends: Vec<String> =
@@ -200,8 +200,8 @@ pub(super) mod tests {
     const PORT: &str = "10000:00:01.0";
     const CARD: &str = "10000:01:00.0";
 
-    /// The first 64 bytes of a port that leads to bus 1, or of a network card; both with a list of
-    /// capabilities behind them.
+    /// Returns the first 64 bytes of the configuration space of a port that leads to bus 1, or of a network card. Both
+    /// announce a list of capabilities after these bytes.
     pub(in crate::facts) fn header(is_port: bool) -> Vec<u8> {
         let mut header = vec![0; 64];
         header[..2].copy_from_slice(&[0xb3, 0x15]);
@@ -215,7 +215,7 @@ pub(super) mod tests {
         header
     }
 
-    /// A card at its port, with the other values in its folder.
+    /// A machine with a port and a card below it. The card's folder also has these names.
     fn machine(parts: &[&str]) -> Fake {
         let mut fake = Fake::default().list(DEVICES, &[CARD, PORT, "not-a-device"]);
         for (address, is_port) in [(PORT, true), (CARD, false)] {
@@ -271,7 +271,7 @@ pub(super) mod tests {
     #[test]
     fn a_kernel_without_files_of_links_hides_them_from_all_but_root() {
         assert_eq!(gaps(&read(machine(&[]))), ["facts.pci.links"]);
-        // If other devices have these files, a device without them has no link.
+        // If other devices have the files of links, a device without them has no link.
         let eight = ["8.0 GT/s PCIe\n", "8\n"];
         let got = read(link(machine(&[]), PORT, eight, eight));
         assert_eq!(gaps(&got), ["facts.pci.payload"]);

@@ -1,4 +1,4 @@
-//! Facts of the port by which the path leaves this host.
+//! Facts of the port by which packets to the other end leave this host.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +17,7 @@ use crate::{Query, Toward, gap, port, read};
 pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";
 
 impl Reader<'_> {
-    /// Reads the port of the route to the other end, and that route.
+    /// Reads the route to the other end, and the port of this route.
     pub(super) fn port(&mut self, toward: Toward) -> (Option<Port>, Option<Route>) {
         let route = match route_toward(self.machine, toward) {
             Ok(route) => route,
@@ -34,8 +34,8 @@ impl Reader<'_> {
         (port, Some(route))
     }
 
-    /// Sets the node of a port that consists of other ports to the node of the cards that carry it, if that is one
-    /// node. The interrupts of these cards are the port's.
+    /// Sets the node and the CPUs of a port that consists of other ports: the node of the cards that carry its packets,
+    /// if all are on one node, and the CPUs that serve the cards' interrupts.
     fn stand(&mut self, port: &mut Port, route: &Route) {
         let Some(wires) = route.wires() else {
             return;
@@ -94,8 +94,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the folder of the port under /sys/class, if the mounted /sys shows this port and not one of the same
-    /// name in another network namespace.
+    /// Returns the port's folder below /sys/class/net. `None` if the mounted /sys shows a port of the same name in
+    /// another network namespace.
     pub(super) fn class_folder(&mut self, link: &Link<'_>) -> Option<String> {
         let folder = format!("/sys/class/net/{}", link.name);
         let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
@@ -105,18 +105,18 @@ impl Reader<'_> {
         same.then_some(folder)
     }
 
-    /// Returns the folder of the device that the port belongs to; `None` for a port made by software.
+    /// Returns the folder of the device that the port belongs to; `None` if software made the port.
     pub(super) fn device_folder(&mut self, link: &Link<'_>, class: Option<&str>) -> Option<String> {
         if !link.device.is_empty() && !link.bus.is_empty() {
-            // This path is the same in every network namespace.
+            // The path by bus and device is the same in every network namespace.
             return Some(format!("/sys/bus/{}/devices/{}", link.bus, link.device));
         }
         let folder = format!("{}/device", class?);
         self.machine.list(&folder).is_ok().then_some(folder)
     }
 
-    /// Returns whether a port without a device was made by software. Before 5.14 netlink does not name the device:
-    /// without a kind, and without /sys, this is unknown.
+    /// Returns whether a port without a device was made by software. Before Linux 5.14 netlink does not name the
+    /// device: if the port then has no kind and /sys does not show it, that is unknown.
     fn is_software(&mut self, link: &Link<'_>, class: Option<&str>) -> bool {
         if class.is_none() && link.kind.is_empty() {
             self.gaps.push(gap("facts.port.driver", HIDDEN, SYS));
@@ -125,7 +125,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Returns the driver, or the kind of a port that has both (IP over InfiniBand).
+    /// Returns the name of the driver, or the kind of the port if no driver is known.
     fn driver(&mut self, link: &Link<'_>, device: &str) -> String {
         let path = format!("{device}/uevent");
         let driver =
@@ -133,13 +133,13 @@ impl Reader<'_> {
         driver.flatten().unwrap_or_else(|| link.kind.to_string())
     }
 
-    /// The value "-1" and a kernel without nodes mean that the device has no node: this is not a gap.
+    /// Returns the NUMA node of a device. "-1", or a kernel without nodes, means that it has none, which is not a gap.
     fn node(&mut self, device: &str) -> Option<u32> {
         let node = read(self.machine, &format!("{device}/numa_node"), sysctl::number);
         node.ok().and_then(|node| u32::try_from(node).ok())
     }
 
-    /// Returns the CPUs to which the interrupts of the port's queues are sent.
+    /// Returns the CPUs that handle the interrupts of the port's receive queues.
     fn served_by(&mut self, link: &Link<'_>, device: &str) -> Vec<u32> {
         let nic = Nic {
             name: link.name.to_string(),
@@ -153,7 +153,7 @@ impl Reader<'_> {
         cpus_of(&self.interrupts_of(&nic))
     }
 
-    /// Returns the nominal speed. There is a gap only if the port has a wire, which should have a speed.
+    /// Returns the nominal speed in Mb/s. If it cannot be read, there is a gap only for a port that is not virtual.
     fn speed(&mut self, link: &Link<'_>, class: Option<&str>, is_virtual: bool) -> Option<u64> {
         let speed = match class {
             Some(class) => read(self.machine, &format!("{class}/speed"), sysctl::number),
@@ -173,12 +173,12 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the CPUs that serve the receive queues among these interrupts. Without names that identify queues, all
-/// interrupts count. Interrupts for sent packets only do not count.
+/// Returns the CPUs that handle those of these interrupts that serve receive queues. If no interrupt's name identifies
+/// a queue, all interrupts count.
 fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
     let receives = |irq: &&Irq| irq.queue().is_some_and(Served::receives);
-    let told = irqs.iter().any(|irq| irq.queue().is_some());
-    let queues = irqs.iter().filter(|irq| !told || receives(irq));
+    let reported = irqs.iter().any(|irq| irq.queue().is_some());
+    let queues = irqs.iter().filter(|irq| !reported || receives(irq));
     let cpus: BTreeSet<u32> = queues.flat_map(|irq| &irq.effective).copied().collect();
     cpus.into_iter().collect()
 }
@@ -192,7 +192,7 @@ mod tests {
 
     const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 7];
 
-    /// A machine whose port has these attributes.
+    /// Makes a machine whose port has these link attributes.
     fn machine(attributes: &[Vec<u8>]) -> Fake {
         let attributes =
             [attributes, &[attr(1, &ADDRESS), attr(4, &9000u32.to_ne_bytes())]].concat();
@@ -201,7 +201,7 @@ mod tests {
             .reply(Query::Link(7), &[&link(7, "eth0", &attributes)])
     }
 
-    /// A /sys that shows the port with this index.
+    /// Adds a /sys that shows the port with this index and speed.
     fn class(fake: Fake, index: &str, speed: &str) -> Fake {
         fake.file("/sys/class/net/eth0/ifindex", &[index])
             .file("/sys/class/net/eth0/address", &["02:00:00:00:00:07\n"])
@@ -214,7 +214,7 @@ mod tests {
             .file(&format!("{folder}/numa_node"), &["1\n"])
     }
 
-    /// The port, and which of its facts are gaps.
+    /// Returns the facts of the port, and the names of its gaps.
     fn port(fake: Fake) -> (Port, Vec<String>) {
         let facts = facts(&Replay::new(fake.0), LOOPBACK);
         let whats = facts.gaps.into_iter().map(|g| g.what);
@@ -255,7 +255,7 @@ mod tests {
             let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "7\n", "100000\n");
             let fake = device(fake, PCI, "mlx5_core")
                 .list(&format!("{PCI}/msi_irqs"), &["129", "130", "131"])
-                // Of a host with thousands this file is not read.
+                // On a host with thousands of interrupts, this file must not be read.
                 .file("/proc/interrupts", &["not a table"]);
             let fake = irq(fake, 129, names[0], "4\n");
             irq(irq(fake, 130, names[1], "6-7\n"), 131, names[2], "5\n")

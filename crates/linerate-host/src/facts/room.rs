@@ -13,15 +13,15 @@ use crate::Machine;
 pub struct Room {
     /// Size of the last-level cache of the given CPU.
     pub last_cache: Option<Bytes>,
-    /// Memory that can be allocated, and the limit that bounds it.
+    /// Memory that can be allocated, and the name of the limit that determines it.
     pub free: Option<(Bytes, String)>,
-    /// Number of CPUs that may run the program's threads; 0 if unknown.
+    /// Number of CPUs on which the program's threads may run; 0 if unknown.
     pub cpus: u32,
     /// NUMA nodes that have memory, with the free memory of each; empty if the kernel knows no nodes.
     pub nodes: Vec<(u32, Option<Bytes>)>,
 }
 
-/// Reads the memory, with the caches of `cpu`.
+/// Reads how much memory a program may use, and the last-level cache of `cpu`.
 pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let available = reader.available().into_iter();
@@ -35,7 +35,7 @@ pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
 }
 
 impl Reader<'_> {
-    /// Returns the largest data cache of a CPU.
+    /// Returns the size of a CPU's last-level cache for data.
     pub(super) fn last_cache(&mut self, cpu: u32) -> Option<Bytes> {
         let folder = format!("{}/cpu{cpu}/cache", super::cpu::CPUS);
         let names = self.look_in("cpu.caches", &folder);
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Some(last.2).filter(|size| size.0 > 0)
     }
 
-    /// Returns the memory that the kernel could give without swapping, and the name of its source.
+    /// Returns the memory that the kernel can allocate without swapping, and the name of that figure.
     fn available(&mut self) -> Option<(Bytes, String)> {
         const PATH: &str = "/proc/meminfo";
         let text = self.get("memory.available", PATH, PROC, |text| Ok(text.to_vec()))?;
@@ -54,8 +54,8 @@ impl Reader<'_> {
         Some((available, format!("MemAvailable of {PATH}")))
     }
 
-    /// Returns the memory that each limit of our cgroup, and of its parents, leaves. Cached files count as used, but
-    /// can be evicted.
+    /// Returns how much memory each limit of this process's cgroup and of its parents leaves. Cached files that can be
+    /// evicted count as free.
     fn left_of_groups(&mut self) -> Vec<(Bytes, String)> {
         let groups = self.groups();
         let Some(place) = self.place(&groups, "memory", "memory_limit") else {
@@ -87,7 +87,7 @@ impl Reader<'_> {
             let path = format!("{NODES}/node{id}/meminfo");
             let text = self.look("node.memory", &path, |text| Ok(text.to_vec()))?;
             let amount = |key| meminfo::bytes(&text, key);
-            // Cached files that are not in use can be evicted.
+            // Inactive file pages in the page cache can be evicted.
             let free = amount("MemFree").map(|free| {
                 let cached = amount("Inactive(file)").unwrap_or_default();
                 Bytes(free.0.saturating_add(cached.0))
@@ -135,7 +135,7 @@ mod tests {
             let fake = cache(fake, "index0", "3\n", "Unified\n", "8192K\n");
             let level = format!("{folder}/index0/level");
             let mut captured = fake.file(&level, &["3\n", "3\n"]).0;
-            // It is listed for the second-level cache, too.
+            // The directory is listed once more, for the second-level cache.
             let lists = captured.lists.get_mut(folder).unwrap();
             lists.push(lists[0].clone());
             Replay::new(captured)
@@ -160,9 +160,9 @@ mod tests {
         };
         let bound = "memory.max of /cg/a".to_owned();
         assert_eq!(read(grouped("8192\n")).free, Some((Bytes(61_440), bound.clone())));
-        // Beyond its limit, and without a file to give up.
+        // The group uses more than its limit, and has no cached file that could be evicted.
         assert_eq!(read(grouped("90000\n")).free, Some((Bytes(0), bound)));
-        // The kernel has less than the group allows.
+        // The kernel has less free memory than the group's limit leaves.
         let all = read(grouped("4096\n")).free.unwrap();
         assert_eq!(all.0, Bytes(65_536));
     }

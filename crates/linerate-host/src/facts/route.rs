@@ -1,4 +1,4 @@
-//! The route to the other end, down to the slots of the cards that carry it.
+//! The route to the other end: its ports, and the cards and PCIe bridges below them.
 
 use linerate_facts::Gap;
 use linerate_facts::nic::Nic;
@@ -10,11 +10,11 @@ use super::Reader;
 use super::pci::{DEVICES, cables};
 use crate::{Toward, gap};
 
-/// Most bridges between a card and the processor; a switch has two.
+/// Most bridges that are read between a card and the processor; a PCIe switch has two.
 const BRIDGES: usize = 16;
 
 impl Reader<'_> {
-    /// Reads the ports and devices below a route.
+    /// Reads the ports and PCI devices that carry a route.
     pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
         let own = toward.own.or(route.source);
         let (ports, others, siblings) = self.stack_of(route.port, own);
@@ -22,10 +22,10 @@ impl Reader<'_> {
         Route { own, peer: Some(toward.peer), gateway: route.gateway, ports, pci, others, siblings }
     }
 
-    /// Returns the cards of ports, with the bridges above them.
+    /// Returns the cards of ports, and the PCIe bridges above these cards.
     fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
-        // A device that a hypervisor emulates has no slot.
+        // A device that a hypervisor emulates is not in a PCIe slot.
         let cards = ports.iter().filter(|nic| !nic.is_virtual && nic.device == nic.pci);
         for card in cards.filter_map(|nic| nic.pci.parse().ok()) {
             self.chain(card, &mut all, &mut hidden);
@@ -41,7 +41,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Adds a card, and each bridge above it that was not added yet.
+    /// Adds a card, and each PCIe bridge above it that was not added yet.
     pub(super) fn chain(
         &mut self,
         card: Address,
@@ -55,7 +55,7 @@ impl Reader<'_> {
             }
             all.push(self.pci_device(at, hidden));
             let above = self.pci_above(&format!("{DEVICES}/{at}/.."));
-            // If a card is behind a controller with a domain of its own, the controller is the root.
+            // If a card is behind a controller that has its own PCI domain, that controller is the root.
             match above.parse::<Address>() {
                 Ok(above) if above.domain == at.domain => at = above,
                 _ => return,
@@ -98,13 +98,14 @@ mod tests {
         msg(20, &[fixed, attr(2, &address)].concat())
     }
 
-    /// The route to anywhere by port 2, from this address.
+    /// Makes a route to any address by port 2, from this source address.
     fn route_from(own: [u8; 4]) -> Vec<u8> {
         let attributes = [number(4, 2), attr(7, &own)].concat();
         msg(24, &[vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], attributes].concat())
     }
 
-    /// A VLAN (7) on a card (2), and two other cards, one of which has an address for others.
+    /// A machine with a VLAN (port 7) on a card (port 2) and two other cards, one of which has an address in another
+    /// network.
     fn machine() -> Fake {
         let on = |device: &str| [attr(57, b"pci"), attr(56, device.as_bytes())].concat();
         let info = [attr(1, b"vlan"), attr(2, &attr(1, &100u16.to_ne_bytes()))].concat();
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn ports_in_the_network_of_the_own_address_are_told_if_there_are_several() {
-        let told = |addresses: &[(u32, [u8; 4])], kind: &[u8], part_of: Option<u32>| {
+        let result_of = |addresses: &[(u32, [u8; 4])], kind: &[u8], part_of: Option<u32>| {
             let info = attr(1, kind);
             let links = [
                 link(2, "eth0", &[attr(18, &info)]),
@@ -189,12 +190,14 @@ mod tests {
                 .reply(Query::Links, &[&links.concat()])
                 .reply(Query::Addresses, &[&addresses.collect::<Vec<_>>().concat()]);
             let (route, _) = read(fake);
-            let told = route.siblings.into_iter();
-            told.map(|port| (port.name, port.index, port.owns, port.is_bare)).collect::<Vec<_>>()
+            let reported = route.siblings.into_iter();
+            reported
+                .map(|port| (port.name, port.index, port.owns, port.is_bare))
+                .collect::<Vec<_>>()
         };
         let siblings = |addresses: &[(u32, [u8; 4])], dummy| {
             let kind: &[u8] = if dummy { b"dummy" } else { b"veth!" };
-            told(addresses, kind, Some(4))
+            result_of(addresses, kind, Some(4))
         };
         let own = (2, [192, 0, 2, 7]);
         let all = [own, (3, [192, 0, 2, 8]), (4, [198, 51, 100, 7])];
@@ -204,7 +207,7 @@ mod tests {
         };
         assert_eq!(siblings(&all, false), want(false));
         assert_eq!(siblings(&[own, all[2]], false), [], "another network");
-        let bare = |part_of| told(&[own, all[2]], b"veth!", part_of);
+        let bare = |part_of| result_of(&[own, all[2]], b"veth!", part_of);
         assert_eq!(bare(None), want(true), "without an address");
         assert_eq!(bare(Some(2)), [], "a part of the owner");
         assert_eq!(siblings(&all[1..], false), [], "nobody owns it");

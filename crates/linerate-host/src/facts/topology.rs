@@ -1,4 +1,4 @@
-//! The positions of the CPUs, read at the start of every session from as few files as possible.
+//! The nodes, cores and kinds of CPUs, read at the start of every session from as few files as possible.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the CPUs of each core with more than one. Without SMT no CPU needs to be read.
+    /// Returns the CPUs of each core that has more than one. If SMT is off, no core has, and no CPU's files are read.
     fn cores(&mut self, online: &[u32]) -> Vec<Vec<u32>> {
         let path = format!("{CPUS}/smt/active");
         if online.len() < 2 || self.look("cpu.cores", &path, sysctl::number) == Some(0) {
@@ -41,7 +41,7 @@ impl Reader<'_> {
         cores
     }
 
-    /// Returns the kinds of CPUs. If the first CPU has no capacity file, no CPU has one.
+    /// Returns the kinds of CPUs, such as performance cores. If the first CPU has no capacity file, no CPU has one.
     fn sorts(&mut self, online: &[u32]) -> Vec<Kind> {
         let Some((&first, rest)) = online.split_first() else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Reading of the device tree in /sys, shared by several facts.
+//! Reads the tree of devices in /sys. Several kinds of facts use these functions.
 
 use linerate_facts::parse::{sysctl, sysfs};
 use linerate_facts::usb::{self, Hub};
@@ -7,12 +7,12 @@ use linerate_units::Rate;
 use super::Reader;
 use crate::read;
 
-/// Most levels between a device and the PCI function that it sits on.
+/// Most levels of the tree between a device and the PCI function above it.
 const LEVELS: usize = 16;
 
 impl Reader<'_> {
-    /// Returns the address of the PCI function that is, or is above, the device in `folder`; empty if there is none.
-    /// The kernel resolves `..` at the device's own place, not at the link to it.
+    /// Returns the address of the PCI function that is the device in `folder`, or is above it in the tree; empty if
+    /// there is none. If `folder` ends in a symbolic link, the kernel resolves `..` from the link's target.
     pub(super) fn pci_above(&self, folder: &str) -> String {
         let mut place = folder.to_owned();
         for _ in 0..LEVELS {
@@ -32,14 +32,15 @@ impl Reader<'_> {
         name.ok().flatten()
     }
 
-    /// Returns the signalling rate of the USB device whose function is in `folder`: `speed` of the device, in Mb/s.
+    /// Returns the signalling rate of a USB device, from its file `speed` in Mb/s. `folder` is that of one of its
+    /// interfaces.
     pub(super) fn usb_speed(&self, folder: &str) -> Option<Rate> {
         let path = format!("{folder}/../speed");
         let mbps = read(self.machine, &path, sysfs::number_or_none).ok()??;
         mbps.checked_mul(1_000_000).map(Rate)
     }
 
-    /// Returns the hubs between the interface of an adapter and its controller, the nearest first.
+    /// Returns the USB hubs between an adapter's USB interface and the controller, the nearest to the adapter first.
     pub(super) fn usb_hubs(&self, interface: &str) -> Vec<Hub> {
         let hub = |name: String| {
             let path = format!("/sys/bus/usb/devices/{name}/speed");
@@ -49,7 +50,7 @@ impl Reader<'_> {
         usb::hubs_above(interface).into_iter().map(hub).collect()
     }
 
-    /// Returns the NUMA node of a PCI function; `None` if it has no node.
+    /// Returns the NUMA node of a PCI function; `None` if it has no node or the node is unknown.
     pub(super) fn node_of(&self, pci: &str) -> Option<u32> {
         if pci.is_empty() {
             return None;
@@ -59,7 +60,7 @@ impl Reader<'_> {
         u32::try_from(node).ok()
     }
 
-    /// Returns the first line of a file that not all devices have; empty if it cannot be read.
+    /// Returns the first line of a file that some devices lack; empty if it cannot be read.
     pub(super) fn optional_line(&self, path: &str) -> String {
         let line = read(self.machine, path, |text| Ok(sysctl::line(text)));
         line.unwrap_or_default()

@@ -6,7 +6,7 @@ use linerate_facts::parse::sysctl;
 use super::Reader;
 use crate::gap;
 
-/// Names of settings below /proc/sys, with dots for slashes.
+/// Names of kernel settings. The path below /proc/sys has slashes instead of dots.
 const SYSCTLS: &[&str] = &[
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -43,7 +43,7 @@ const SYSCTLS: &[&str] = &[
     "vm.dirty_background_ratio",
 ];
 
-/// Names and paths of settings outside /proc/sys.
+/// Names and paths of kernel settings outside /proc/sys.
 const OTHERS: &[(&str, &str)] =
     &[("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled")];
 
@@ -66,7 +66,7 @@ impl Reader<'_> {
                 _ => lacking.join(", "),
             };
             let why = format!("this kernel, or this namespace, does not show {what}");
-            // Many settings exist only in the first network namespace.
+            // Many network settings exist only in the first network namespace.
             let of_network =
                 !found.is_empty() && lacking.iter().any(|name| name.starts_with("net."));
             let hint = if of_network { "sudo nsenter -t 1 -n linerate host" } else { "" };

@@ -1,5 +1,4 @@
-//! Changes during `host --watch`. The readings are the same as those of the inventory, but only counters are
-//! read repeatedly.
+//! Changes of counters for `host --watch`. They are read as for the inventory, but only counters are read repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -17,30 +16,30 @@ use super::nic::network;
 use super::{PROC, Reader};
 use crate::{Machine, Query, invalid};
 
-/// Samples the counters of a machine repeatedly.
+/// Reads the counters of a machine repeatedly, and computes the changes.
 #[derive(Default)]
 pub struct Watch {
-    /// The port of each interrupt, by its index. An interrupt that a driver requests later is not counted.
+    /// Index of the port to which each interrupt belongs. An interrupt that a driver requests later is not counted.
     served: BTreeMap<u32, u32>,
     /// Drivers of ports with a device, by the index of the port. Drivers count events that the kernel does not.
     drivers: BTreeMap<u32, String>,
     then: Option<Moment>,
-    /// Gaps, each once, and the number of gaps that were already reported.
+    /// Gaps, each once, and how many of them were already reported.
     gaps: Vec<Gap>,
-    told: usize,
+    reported: usize,
 }
 
-/// The readings of one sample.
+/// All readings of one sample.
 struct Moment {
     at: Nanos,
-    /// CPU times of the last sample. They are read after everything else, so that our own reading does not count.
+    /// CPU times. They are read after everything else, so that the work of reading does not count in the next interval.
     times: Vec<CpuTimes>,
     processes: BTreeMap<u32, Used>,
     ports: BTreeMap<u32, PortCount>,
 }
 
 impl Watch {
-    /// Makes a watch, and finds the interrupts that belong to ports.
+    /// Makes a watch. Reads which interrupts belong to which port.
     pub fn new(machine: &dyn Machine) -> Self {
         let (network, interrupts) = (network(machine), all_interrupts(machine));
         let mut served = BTreeMap::new();
@@ -52,7 +51,8 @@ impl Watch {
         Self { served, drivers: drivers.collect(), ..Self::default() }
     }
 
-    /// Returns the changes since the last sample; `None` the first time. `at` is the time on any clock.
+    /// Returns the changes since the last sample; `None` for the first sample. `at` is the current time on any one
+    /// clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
         let mut reader = Reader { machine, gaps: Vec::new() };
         let end = reader.times().unwrap_or_default();
@@ -78,9 +78,9 @@ impl Watch {
             }
         }
         let mut change = change?;
-        change.gaps = self.gaps.split_off(self.told.min(self.gaps.len()));
+        change.gaps = self.gaps.split_off(self.reported.min(self.gaps.len()));
         self.gaps.extend(change.gaps.iter().cloned());
-        self.told = self.gaps.len();
+        self.reported = self.gaps.len();
         Some(change)
     }
 }
@@ -131,7 +131,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Reads the driver's counters of a port. If it has none, there is no gap.
+    /// Reads the driver's counters of a port; empty if it has none, without a gap.
     fn driver_counts(&self, index: u32) -> Vec<Counter> {
         let reply = self.machine.query(&Query::DriverCounters(index)).ok();
         let counters = reply.and_then(|reply| driver::counters(&reply).ok());
@@ -150,7 +150,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos(1_000_000_000);
 
-    /// A port that has received this many bytes, and as many packets.
+    /// Makes the link message of a port that has received `bytes` bytes and as many packets.
     fn port(bytes: u64) -> Vec<u8> {
         let stats: Vec<u8> =
             [bytes, 0, bytes, 0].into_iter().chain([0; 21]).flat_map(u64::to_ne_bytes).collect();
@@ -236,11 +236,11 @@ mod tests {
         fake.0.queries.push((Query::Links, vec![refused; 3]));
         let machine = Replay::new(fake.0);
         let mut watch = Watch::default();
-        let told = [1, 2, 3].map(|at| {
+        let reported = [1, 2, 3].map(|at| {
             let change = watch.look(&machine, Nanos(at)).unwrap_or_default();
             let gaps = change.gaps.iter();
             gaps.filter(|gap| gap.what == "facts.network").count()
         });
-        assert_eq!(told, [0, 1, 0]);
+        assert_eq!(reported, [0, 1, 0]);
     }
 }

@@ -1,7 +1,8 @@
-//! Connections of other programs, watched without adding load.
+//! Live connections of other programs, watched without sending any payload.
 //!
-//! A *round* lists all connections and keeps only the transferred amount of each: a host may have tens of
-//! thousands. The busiest are then *watched*: each is read alone, and completely.
+//! A *round* lists all connections, of which a host may have tens of thousands, and keeps only how many bytes each has
+//! moved. The busiest connections are then *watched*: the kernel is queried for each separately, and all its counters
+//! are kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -22,19 +23,20 @@ mod watched;
 
 pub use owners::is_running;
 
-/// Minimum rate in bytes per second at which a connection counts as a transfer: 100 kb/s. A connection with a lower
-/// rate and without waiting data is idle, not slow.
+/// Lowest rate, in bytes per second, of a connection that counts as busy: 100 kb/s. A connection that is slower, and
+/// has no data waiting, is idle.
 const BUSY: f64 = 12_500.0;
 
-/// Number of watched connections as a multiple of those that are shown: others may become busy meanwhile.
+/// Most watched connections, as a multiple of the connections that are shown: other connections may become busy
+/// meanwhile.
 const SPARE: usize = 4;
 
-/// Connections that the user wants to see.
+/// Which connections the user wants to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// All connections.
     All,
-    /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
+    /// Connections with one end that has one of these addresses (any if empty) and this TCP port (any if `None`).
     End { addresses: Vec<IpAddr>, port: Option<u16> },
     /// Connections that are held by processes whose name contains this text.
     Process(String),
@@ -57,7 +59,7 @@ impl Wanted {
     }
 }
 
-/// The bytes that one connection had carried at one time, and whether payload waited to be sent.
+/// How many bytes a connection had moved at one time, and whether data waited in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     at: u64,
@@ -65,7 +67,7 @@ struct Count {
     waits: bool,
 }
 
-/// A connection and its counts from the first round to the last.
+/// A connection, with its counts in the first and in the last round.
 #[derive(Debug)]
 struct Counted {
     id: ConnectionId,
@@ -76,21 +78,22 @@ struct Counted {
 }
 
 impl Counted {
-    /// Returns the rate in bytes per second, both directions together; `None` if the connection was seen once.
+    /// Returns the rate in bytes per second, of both directions together; `None` if the connection was counted only
+    /// once.
     fn rate(&self) -> Option<f64> {
         let time = self.last.at.checked_sub(self.first.at).filter(|t| *t > 0)?;
         let moved = self.last.moved.saturating_sub(self.first.moved);
         Some(moved as f64 * 1e9 / time as f64)
     }
 
-    /// Returns whether the connection carries payload, or should: payload waits that has not moved since.
+    /// Returns whether the connection is busy, or is stuck: data waits in a buffer and no byte has moved.
     fn is_active(&self) -> bool {
         let stuck = self.first.waits && self.last.waits && self.first.moved == self.last.moved;
         self.rate().is_some_and(|rate| rate >= BUSY || stuck)
     }
 }
 
-/// Observation of the connections of a machine.
+/// The observation of a machine's connections.
 pub struct Flows {
     machine: Arc<dyn Machine>,
     wanted: Wanted,
@@ -103,7 +106,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Makes an observation of the `top` busiest of the connections that are wanted.
+    /// Starts to observe connections of the kind `wanted`, of which the `top` busiest will be reported.
     pub fn new(machine: Arc<dyn Machine>, wanted: Wanted, top: usize) -> Self {
         Self {
             machine,
@@ -117,8 +120,8 @@ impl Flows {
         }
     }
 
-    /// Lists all connections and watches those that turn out to be busy. `at` is the time since the observation
-    /// began. Fails if the kernel does not list the connections of IPv4.
+    /// Lists all connections, and starts to watch those that are busy. `at` is the time since the observation began.
+    /// Fails if the kernel does not list the connections over IPv4.
     pub fn round(&mut self, at: u64) -> io::Result<()> {
         self.round += 1;
         let machine = Arc::clone(&self.machine);
@@ -162,11 +165,11 @@ impl Flows {
         Ok(())
     }
 
-    /// Stores the bytes that a connection has carried; returns a gap if the kernel does not count them.
+    /// Stores how many bytes a connection has moved; returns a gap if the kernel does not count them.
     fn count(&mut self, one: &Connection<'_>, at: u64) -> Option<Gap> {
         let Some((acked, received)) = one.moved() else {
             let why = "this kernel does not count the bytes of connections (Linux 4.1 does)";
-            // A connection that is about to end has no counters on any kernel.
+            // A connection that is being closed has no counters on any kernel.
             return (!one.tcp_info.is_empty()).then(|| gap("connection", why, ""));
         };
         let now = Count {
@@ -228,7 +231,7 @@ impl Flows {
         }
     }
 
-    /// Reads the watched connections.
+    /// Reads the counters of all watched connections.
     pub fn sample(&mut self, at: u64) {
         for watched in &mut self.watched {
             watched.observe(&*self.machine, at);
@@ -240,7 +243,7 @@ impl Flows {
         let mut flows: Vec<(Toward, f64, Flow)> = Vec::new();
         for watched in std::mem::take(&mut self.watched) {
             let (toward, flow) = (watched.toward(), watched.finish());
-            // A connection whose bytes were not counted twice cannot be distinguished from an idle one.
+            // A connection that was read only once cannot be distinguished from an idle one, so it is left out.
             if let Some([sent, received]) = flow.carried() {
                 let carried = sent.0.saturating_add(received.0) as f64;
                 flows.push((toward, carried, flow));

@@ -1,4 +1,4 @@
-//! The processes that hold a connection: they have descriptors of its socket, which is identified by its inode.
+//! The processes that own a connection: they have an open descriptor of its socket, which is identified by its inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,21 +10,21 @@ use linerate_record::flow::Owner;
 use super::super::facts::numbered;
 use super::super::{Machine, gap};
 
-/// Largest number of descriptors that are read: more would take longer than an observation may.
-const MOST: usize = 1 << 18;
+/// Most descriptors that are read: reading more would take too long for an observation.
+const FDS_MAX: usize = 1 << 18;
 
-/// The processes that hold several connections.
+/// The processes that own the connections in question.
 pub(super) struct Found {
     owners: BTreeMap<u32, Vec<Owner>>,
-    /// Why a connection may have no owner among them.
+    /// The gap for a connection that has no known owner.
     hidden: Gap,
 }
 
-/// The processes that hold one connection.
+/// The processes that own one connection.
 #[derive(Clone, Copy)]
 pub(super) struct Holders<'a> {
     pub(super) owners: &'a [Owner],
-    /// Why the connection's owner is unknown.
+    /// The gap for the unknown owner; `None` if an owner is known.
     pub(super) gap: Option<&'a Gap>,
 }
 
@@ -35,12 +35,12 @@ impl Found {
     }
 }
 
-/// Targets of processes' descriptors. Each is read only once because there may be tens of thousands.
+/// The open sockets of processes. Each descriptor is read only once, because there may be tens of thousands.
 pub(super) struct Look<'a> {
     machine: &'a dyn Machine,
-    /// Inodes of the sockets that each process holds.
+    /// Inodes of the sockets that each process has open, by process id.
     held: BTreeMap<u32, io::Result<BTreeSet<u32>>>,
-    /// Number of descriptors that were read.
+    /// Number of descriptors that were read so far.
     looked: usize,
 }
 
@@ -49,14 +49,14 @@ impl<'a> Look<'a> {
         Self { machine, held: BTreeMap::new(), looked: 0 }
     }
 
-    /// Returns the inodes of the sockets that a process holds.
+    /// Returns the inodes of the sockets that a process has open.
     fn sockets(&mut self, pid: u32) -> &io::Result<BTreeSet<u32>> {
         let (machine, looked) = (self.machine, &mut self.looked);
         let look = || sockets(machine, pid, looked);
         self.held.entry(pid).or_insert_with(look)
     }
 
-    /// Returns the sockets of all processes with `name` in their names.
+    /// Returns the inodes of the sockets of all processes whose name contains `name`.
     pub(super) fn sockets_of(&mut self, name: &str) -> BTreeSet<u32> {
         let pids: Vec<u32> = named(self.machine, name).collect();
         let mut all = BTreeSet::new();
@@ -66,7 +66,7 @@ impl<'a> Look<'a> {
         all
     }
 
-    /// Looks for the processes that hold `inodes`.
+    /// Finds the processes that have the sockets `inodes` open.
     pub(super) fn holders_of(&mut self, inodes: &BTreeSet<u32>) -> Found {
         let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
         let mut denied = false;
@@ -89,22 +89,22 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Says why a connection has no owner. The model identifies the gap by its first word: if the process is unknown, its
-/// threads are unknown too.
+/// Makes the gap for a connection without a known owner. The first word of its subject matters, because the model
+/// searches for it: if the process is unknown, its threads are unknown too.
 fn hidden(denied: bool, looked: usize) -> Gap {
     const WHAT: &str = "thread of the process that holds it";
-    match (denied, looked > MOST) {
+    match (denied, looked > FDS_MAX) {
         (true, _) => gap(
             WHAT,
             "it may belong to another user, whose processes are not shown",
             "sudo linerate flows",
         ),
-        (_, true) => gap(WHAT, &format!("more than {MOST} descriptors are open"), "ss -tp"),
+        (_, true) => gap(WHAT, &format!("more than {FDS_MAX} descriptors are open"), "ss -tp"),
         _ => gap(WHAT, "no process that is visible here holds it", ""),
     }
 }
 
-/// Returns whether there is a process with `name` in its name.
+/// Returns whether there is a process whose name contains `name`.
 pub fn is_running(machine: &dyn Machine, name: &str) -> bool {
     named(machine, name).next().is_some()
 }
@@ -123,23 +123,23 @@ fn name(machine: &dyn Machine, pid: u32) -> Option<String> {
     Some(sysctl::line(&text))
 }
 
-/// Returns the inodes of the sockets that a process holds. `looked` counts descriptors.
+/// Returns the inodes of the sockets that a process has open. `looked` is the number of descriptors read so far.
 fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BTreeSet<u32>> {
     let folder = format!("/proc/{pid}/fd");
     let mut inodes = BTreeSet::new();
     for descriptor in machine.list(&folder)? {
         *looked += 1;
-        if *looked > MOST {
+        if *looked > FDS_MAX {
             break;
         }
-        // A descriptor that was closed in the meantime has no target.
+        // A descriptor that was closed in the meantime has no link target.
         let target = machine.target(&format!("{folder}/{descriptor}"));
         inodes.extend(target.ok().as_deref().and_then(inode));
     }
     Ok(inodes)
 }
 
-/// Parses a link target such as `socket:[12345]`.
+/// Returns the inode in a link target such as `socket:[12345]`.
 fn inode(target: &str) -> Option<u32> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Looks at made-up connections, and at real ones.
+//! Tests that observe invented connections, and real ones.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,8 +15,9 @@ use crate::{Capture, Live, Replay};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A message about the connection from port `port` to 10.0.0.2:22, and what it has sent.
-fn told(port: u16, acked: u64, queued: u32) -> Vec<u8> {
+/// Makes the message about a connection from port `port` to 10.0.0.2:22, with the bytes that were acknowledged and that
+/// wait.
+fn result_of(port: u16, acked: u64, queued: u32) -> Vec<u8> {
     let mut body = vec![0; 72];
     body[0] = 2;
     body[4..6].copy_from_slice(&port.to_be_bytes());
@@ -40,7 +41,7 @@ fn id(port: u16) -> ConnectionId {
     }
 }
 
-/// A machine with these connections in two rounds.
+/// A machine that lists these connections in the first and in the second round.
 fn machine(first: &[Vec<u8>], second: &[Vec<u8>]) -> Fake {
     let (first, second) = (first.concat(), second.concat());
     Fake::default()
@@ -48,7 +49,7 @@ fn machine(first: &[Vec<u8>], second: &[Vec<u8>]) -> Fake {
         .reply(Query::ConnectionsV6, &[b"", b""])
 }
 
-/// Two rounds, a second apart, and a sample after another one.
+/// Observes connections for two rounds, one second apart, and one sample after another second.
 fn look(fake: Fake, wanted: Wanted) -> Seen {
     let mut flows = Flows::new(Arc::new(Replay::new(fake.0)), wanted, 2);
     flows.round(0).unwrap();
@@ -63,10 +64,15 @@ fn ports(seen: &Seen) -> Vec<u16> {
 
 #[test]
 fn the_busiest_are_watched_and_idle_ones_are_not() {
-    // Half of 100 kb/s is idle; twice as much is not.
-    let first = [told(1, 0, 0), told(2, 0, 0), told(3, 0, 0), told(4, 0, 0)];
-    let second = [told(1, 6_250, 0), told(2, 25_000, 0), told(3, 12_500, 0), told(4, 50_000, 0)];
-    let both = |port, rate: u64| [told(port, 0, 0), told(port, rate, 0)];
+    // 50 kb/s is idle, and 200 kb/s is busy.
+    let first = [result_of(1, 0, 0), result_of(2, 0, 0), result_of(3, 0, 0), result_of(4, 0, 0)];
+    let second = [
+        result_of(1, 6_250, 0),
+        result_of(2, 25_000, 0),
+        result_of(3, 12_500, 0),
+        result_of(4, 50_000, 0),
+    ];
+    let both = |port, rate: u64| [result_of(port, 0, 0), result_of(port, rate, 0)];
     let mut fake = machine(&first, &second);
     for (port, rate) in [(2, 25_000), (3, 12_500), (4, 50_000)] {
         let [a, b] = both(port, rate);
@@ -79,20 +85,20 @@ fn the_busiest_are_watched_and_idle_ones_are_not() {
 
 #[test]
 fn what_waits_and_does_not_move_is_a_symptom() {
-    let first = [told(1, 5, 1000), told(2, 5, 0)];
+    let first = [result_of(1, 5, 1000), result_of(2, 5, 0)];
     let fake = machine(&first, &first);
-    let stuck = told(1, 5, 1000);
+    let stuck = result_of(1, 5, 1000);
     let fake = fake.reply(Query::Connection(id(1)), &[&stuck, &stuck]);
     assert_eq!(ports(&look(fake, Wanted::All)), [1]);
 }
 
 #[test]
 fn a_connection_that_ends_is_kept_as_far_as_it_went() {
-    let (first, second) = ([told(1, 0, 0)], [told(1, 1_000_000, 0)]);
+    let (first, second) = ([result_of(1, 0, 0)], [result_of(1, 1_000_000, 0)]);
     let mut fake = machine(&first, &second);
     let gone = Query::Connection(id(1));
     let mut other = Fake::default().refusing(gone, Errno::NOENT);
-    let rows = [told(1, 1_000_000, 0), told(1, 2_000_000, 0)];
+    let rows = [result_of(1, 1_000_000, 0), result_of(1, 2_000_000, 0)];
     fake = fake.reply(gone, &[&rows[0], &rows[1]]);
     let refused = other.0.queries.remove(0).1;
     fake.0.queries.last_mut().unwrap().1.extend(refused);
@@ -106,14 +112,14 @@ fn a_connection_that_ends_is_kept_as_far_as_it_went() {
     assert!(flow.ended);
     assert_eq!(flow.readings.tables[0].at.len(), 2);
     assert_eq!(flow.readings.gaps.iter().filter(|g| g.what == "tcp").count(), 0);
-    // One that is gone before it was read twice has nothing to tell.
+    // A connection that ended before it was read twice is not reported.
     let fake = machine(&first, &second).refusing(gone, Errno::STALE);
     assert_eq!(ports(&look(fake, Wanted::All)), [0_u16; 0]);
 }
 
 #[test]
 fn a_filter_takes_an_end_with_its_address_and_port() {
-    let (first, second) = ([told(1, 0, 0)], [told(1, 1_000_000, 0)]);
+    let (first, second) = ([result_of(1, 0, 0)], [result_of(1, 1_000_000, 0)]);
     let end = |ip: &str, port| Wanted::End { addresses: vec![ip.parse().unwrap()], port };
     for (wanted, count) in [
         (end("10.0.0.2", None), 1),
@@ -130,8 +136,8 @@ fn a_filter_takes_an_end_with_its_address_and_port() {
 
 #[test]
 fn what_cannot_be_understood_is_a_gap_and_a_refusal_an_error() {
-    let cut = told(1, 0, 0)[..60].to_vec();
-    let old = msg(20, &[told(1, 0, 0)[16..88].to_vec(), attr(2, &[1; 104])].concat());
+    let cut = result_of(1, 0, 0)[..60].to_vec();
+    let old = msg(20, &[result_of(1, 0, 0)[16..88].to_vec(), attr(2, &[1; 104])].concat());
     for (reply, why) in [(cut, "cut short"), (old, "does not count")] {
         let round = [reply];
         let seen = look(machine(&round, &round), Wanted::All);
@@ -148,7 +154,7 @@ fn what_cannot_be_understood_is_a_gap_and_a_refusal_an_error() {
     assert_eq!(flows.finish().gaps[0].what, "connections of IPv6");
 }
 
-/// A look at a transfer over loopback.
+/// Observes a real transfer over loopback.
 fn real(machine: Arc<dyn Machine>, port: u16, pause: impl Fn()) -> Seen {
     let wanted = Wanted::End { addresses: Vec::new(), port: Some(port) };
     let mut flows = Flows::new(machine, wanted, 2);

@@ -1,4 +1,4 @@
-//! A connection that is watched: its counters, its owners and their threads.
+//! A watched connection: its counters, the processes that own it, and their threads.
 
 use std::io;
 
@@ -14,11 +14,11 @@ use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadab
 use super::owners::Holders;
 use crate::sheet::Sheet;
 
-/// Largest number of threads of a process whose threads are watched: with more, it could not be determined which
-/// thread serves a connection.
+/// Most threads of the owners that are watched. With more threads, it could not be determined which one serves the
+/// connection.
 const THREADS: usize = 64;
 
-/// A connection that is read repeatedly.
+/// A connection whose counters are read repeatedly.
 pub(super) struct Watched {
     pub(super) id: ConnectionId,
     congestion: String,
@@ -48,18 +48,18 @@ impl Watched {
         Toward::of(self.id.remote.ip(), Some(self.id.local.ip()))
     }
 
-    /// Adds a row of the kernel's counters of the connection.
+    /// Adds a row with the kernel's counters of the connection.
     pub(super) fn observe(&mut self, machine: &dyn Machine, at: u64) {
         if self.ended {
             return;
         }
-        let told = machine.query(&Query::Connection(self.id)).and_then(|reply| {
+        let reported = machine.query(&Query::Connection(self.id)).and_then(|reply| {
             let one = sock_diag::parse(&reply).next();
             let one = one.ok_or(io::ErrorKind::NotFound)?.map_err(invalid)?;
             self.push(at, &one);
             Ok(())
         });
-        if let Err(error) = told {
+        if let Err(error) = reported {
             self.ended = true;
             if !is_gone(&error) {
                 self.gaps.push(unreadable("tcp", "the connection", &error, ""));
@@ -69,7 +69,7 @@ impl Watched {
 
     fn push(&mut self, at: u64, one: &Connection<'_>) {
         if one.tcp_info.is_empty() {
-            // The connection is being closed, so nothing is counted any more.
+            // The connection is being closed, so the kernel counts no more.
             self.ended = true;
             return;
         }
@@ -82,14 +82,14 @@ impl Watched {
         self.gaps.extend(self.socket.push(at, socket));
     }
 
-    /// Adds a row of the CPU time of the threads of the connection's owners.
+    /// Adds a row with the CPU time of each thread of the connection's owners.
     pub(super) fn observe_threads(&mut self, machine: &dyn Machine, at: u64) {
         if self.threads.is_empty() {
             self.threads = threads(machine, &self.owners);
         }
         for (path, sheet) in &mut self.threads {
-            // A thread that has ended has no further row. The values of a thread that never ran are all zero, as they
-            // are for all threads if the kernel does not count.
+            // A thread that has ended gets no further row. All values are zero for a thread that never ran, and for
+            // every thread if the kernel does not count.
             let Ok(stat) = read(machine, path, schedstat::parse) else {
                 continue;
             };
@@ -101,7 +101,7 @@ impl Watched {
         }
     }
 
-    /// Returns all readings of the connection.
+    /// Ends the watch, and returns all readings of the connection.
     pub(super) fn finish(mut self) -> Flow {
         let threads = self.threads.iter_mut().map(|(_, sheet)| sheet);
         let sheets = [&mut self.tcp, &mut self.socket].into_iter().chain(threads);
@@ -121,14 +121,14 @@ impl Watched {
     }
 }
 
-/// Returns whether the connection no longer exists, or another one has its addresses.
+/// Returns whether the connection no longer exists, or another connection has its addresses now.
 fn is_gone(error: &io::Error) -> bool {
     let stale = rustix::io::Errno::STALE.raw_os_error();
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(stale)
 }
 
-/// Opens the files with the CPU time of the threads of `owners`, with their tables; none if there are too many
-/// threads.
+/// Returns the paths of the files with the CPU time of the owners' threads, with an empty table for each. Empty if
+/// there are too many threads.
 fn threads(machine: &dyn Machine, owners: &[Owner]) -> Vec<(String, Sheet)> {
     let mut all = Vec::new();
     for owner in owners {

@@ -1,18 +1,18 @@
-//! Hardware addresses and the outer addresses of tunnels, and the numbers that replace them.
+//! The hardware addresses of ports and the outer addresses of tunnels in a capture, and the numbers that replace them.
 
 use std::net::IpAddr;
 
 use super::super::Toward;
 
-/// Number of hexadecimal digits of an address in a name: of an Ethernet port, or of a GUID.
+/// Number of hexadecimal digits of an address in the name of a port: an Ethernet address, or a GUID.
 const DIGITS: [usize; 2] = [12, 16];
 
-/// The addresses seen so far, in the order of the numbers that replace them.
+/// The addresses found so far. The position of an address determines the number that replaces it.
 #[derive(Default)]
 pub(super) struct Addresses(Vec<Vec<u8>>);
 
 impl Addresses {
-    /// Overwrites an address by the number that replaces it. An address of zeros is not replaced.
+    /// Overwrites an address with the number that replaces it. An address of zeros stays.
     pub(super) fn replace(&mut self, address: &mut [u8]) {
         if address.iter().all(|&b| b == 0) {
             return;
@@ -28,7 +28,7 @@ impl Addresses {
         }
     }
 
-    /// Overwrites the addresses of route queries.
+    /// Overwrites the addresses in a query for a route.
     pub(super) fn of_ends(&mut self, toward: &mut Toward) {
         let Toward { peer, own } = toward;
         for ip in std::iter::once(peer).chain(own) {
@@ -47,7 +47,8 @@ impl Addresses {
         }
     }
 
-    /// Replaces an address as /sys writes it, such as `02:00:00:00:00:07`; text that is not an address is emptied.
+    /// Replaces an address in the text form of /sys, such as `02:00:00:00:00:07`. Text that is not an address is
+    /// emptied.
     pub(super) fn in_text(&mut self, text: &mut Vec<u8>) {
         let line = std::str::from_utf8(text).unwrap_or_default().trim_end();
         let bytes: Result<Vec<u8>, _> =
@@ -58,8 +59,9 @@ impl Addresses {
         *text = format!("{}\n", bytes.join(":")).into_bytes();
     }
 
-    /// Replaces the address in a GUID, or in a GID, whose lower half is a GUID: groups of four digits. Returns
-    /// whether the text is one of these. The upper half of a GID names a subnet, except for the default one.
+    /// Replaces the address in the text form of a GUID, or of a GID, whose lower half is a GUID: groups of four digits.
+    /// Returns whether the text is a GUID or a GID. The upper half of a GID names a subnet; only the default subnet
+    /// stays.
     pub(super) fn in_groups(&mut self, text: &mut Vec<u8>) -> bool {
         const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
         let line = String::from_utf8_lossy(text);
@@ -81,7 +83,7 @@ impl Addresses {
         true
     }
 
-    /// Replaces addresses in names that udev makes: a letter or more, an `x`, and all digits of the address
+    /// Replaces addresses in names of ports that udev makes: at least one letter, an `x`, and all digits of the address
     /// (`enx020000000007`).
     pub(super) fn in_names(&mut self, text: &mut [u8]) {
         let mut at = 0;
@@ -108,7 +110,7 @@ impl Addresses {
         }
     }
 
-    /// Like [`Addresses::in_names`], for one name or path.
+    /// Replaces addresses in one name or path as [`Addresses::in_names`] does, and returns the result.
     pub(super) fn in_name(&mut self, name: &str) -> String {
         let mut bytes = name.as_bytes().to_vec();
         self.in_names(&mut bytes);
@@ -149,7 +151,7 @@ mod tests {
         assert_eq!(link_local, "fe80:0000:0000:0000:0000:0000:0000:0001");
         let subnet = masked("fec0:0000:0000:0007:0002:c903:004c:5e33");
         assert_eq!(subnet, "0000:0000:0000:0002:0000:0000:0000:0003");
-        // Zeros are a fact, and identify nobody.
+        // Zeros stay: they identify nobody.
         assert_eq!(masked("0000:0000:0000:0000"), "0000:0000:0000:0000");
         let none = "fe80:0000:0000:0000:0000:0000:0000:0000";
         assert_eq!(masked(none), none);

@@ -1,14 +1,14 @@
-//! Paths of control groups, and the numbers that replace the names in them.
+//! Paths of control groups in a capture, and the numbers that replace the names in them.
 //!
-//! Names that are the same on every host are kept, and so are the parts of names that give the kind of a group: a
-//! user, a session, a container, a service. The rest becomes a number, which is the same everywhere, so that a group
-//! is still found below its parent.
+//! Names that are the same on every host stay, and so do the parts of names that show the kind of a group: a user, a
+//! session, a container, a service. The rest of a name becomes a number, always the same one for the same text, so that
+//! a group is still found below its parent.
 
 use linerate_facts::parse::mounts::Mount;
 
 /// The usual mount point of control groups.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Names that systemd, container engines and Kubernetes give on every host.
+/// Names of groups that systemd, container engines and Kubernetes use on every host.
 const COMMON: [&str; 20] = [
     "-.slice",
     "app.slice",
@@ -31,7 +31,7 @@ const COMMON: [&str; 20] = [
     "unified",
     "user.slice",
 ];
-/// Controllers: hierarchies of v1 are named after them, and names of files begin with them.
+/// Names of controllers. Hierarchies of v1 are named after controllers, and names of a group's files begin with them.
 const CONTROLLERS: [&str; 15] = [
     "blkio",
     "cgroup",
@@ -49,7 +49,7 @@ const CONTROLLERS: [&str; 15] = [
     "perf_event",
     "pids",
 ];
-/// Prefixes that give the kind of a group. A longer prefix comes before a shorter one that it begins with.
+/// Prefixes of names that show the kind of a group. A prefix comes before the shorter prefixes that it begins with.
 const KINDS: [&str; 18] = [
     "cri-containerd-",
     "crio-conmon-",
@@ -70,10 +70,10 @@ const KINDS: [&str; 18] = [
     "user-",
     "user@",
 ];
-/// Suffixes of systemd's units.
+/// Suffixes of the names of systemd's units.
 const UNITS: [&str; 6] = [".slice", ".scope", ".service", ".mount", ".socket", ".swap"];
 
-/// The names seen so far, in the order of the numbers that replace them, and the places where cgroups are
+/// The names found so far, whose positions determine the numbers that replace them, and the folders where cgroups are
 /// mounted.
 #[derive(Default)]
 pub(super) struct Groups {
@@ -82,14 +82,14 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Stores where groups are mounted, from a table of mounts that is not masked yet.
+    /// Adds the folders where cgroups are mounted, from a table of mounts that is not masked yet.
     pub(super) fn learn(&mut self, mountinfo: &[u8]) {
         let text = String::from_utf8_lossy(mountinfo);
         let mounts = text.lines().filter_map(of_groups);
         self.mounts.extend(mounts.map(|mount| mount.point));
     }
 
-    /// Masks a line of `/proc/PID/cgroup`: a hierarchy, its controllers, and the path in it.
+    /// Masks the lines of `/proc/PID/cgroup`: number of the hierarchy, its controllers, and the path of the group.
     pub(super) fn in_membership(&mut self, text: &mut Vec<u8>) {
         let lines = String::from_utf8_lossy(text);
         let line = |line: &str| {
@@ -101,17 +101,17 @@ impl Groups {
         *text = lines.lines().filter_map(line).collect::<String>().into();
     }
 
-    /// Masks a line of a table of mounts; `None` if it mounts something other than control groups.
+    /// Masks a line of a table of mounts; `None` if it does not mount control groups.
     pub(super) fn in_mount(&mut self, line: &str) -> Option<String> {
         let mut mount = of_groups(line)?;
         let [root, point] = [&mount.root, &mount.point].map(|path| self.path(path));
-        // Options with a value may name a program, or a hierarchy after a user.
+        // Options with a value may contain the name of a program or of a user.
         mount.options.retain(|option| !option.contains('='));
         let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
         Some(format!("0 0 {number} {root} {point} rw - {kind} {kind} {options}\n"))
     }
 
-    /// Masks the path of a file of a group; `None` for other files.
+    /// Masks the path of a file of a control group; `None` for other files.
     pub(super) fn in_file(&mut self, path: &str) -> Option<String> {
         let (root, seen) = as_seen(path);
         let (folder, file) = seen.rsplit_once('/')?;
@@ -132,7 +132,7 @@ impl Groups {
         names.join("/")
     }
 
-    /// Returns the name that replaces one name in a path.
+    /// Returns what replaces one name in a path.
     fn name(&mut self, name: &str) -> String {
         let is_hierarchy = name.split(',').all(|part| CONTROLLERS.contains(&part));
         if ["", ".", ".."].contains(&name) || COMMON.contains(&name) || is_hierarchy {
@@ -153,7 +153,7 @@ impl Groups {
     }
 }
 
-/// Returns a controller, or the name of a hierarchy without one.
+/// Returns a controller as it is, or masks the name of a hierarchy without a controller.
 fn hierarchy(controller: &str) -> &str {
     match controller.strip_prefix("name=") {
         None | Some("systemd") => controller,
@@ -161,13 +161,13 @@ fn hierarchy(controller: &str) -> &str {
     }
 }
 
-/// Returns whether a path is a folder, or below it.
+/// Returns whether `path` is `folder`, or is below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Splits a path into the root from which it is seen, `/proc/PID/root`, and the path below that root.
+/// Splits a path into the root of the process that sees it, such as `/proc/PID/root`, and the path below that root.
 fn as_seen(path: &str) -> (&str, &str) {
     let of_process = path.strip_prefix("/proc/").and_then(|rest| {
         let (_, seen) = rest.split_once("/root/")?;
@@ -176,7 +176,7 @@ fn as_seen(path: &str) -> (&str, &str) {
     of_process.unwrap_or(("", path))
 }
 
-/// Parses a line of a table of mounts, if it mounts control groups.
+/// Parses a line of a table of mounts; `None` if it does not mount control groups.
 fn of_groups(line: &str) -> Option<Mount> {
     Mount::of(line.as_bytes()).filter(|mount| mount.kind.starts_with("cgroup"))
 }
@@ -200,7 +200,7 @@ mod tests {
                 "/user.slice/user-1000.slice/session-3.scope",
                 "/user.slice/user-masked-1.slice/session-masked-2.scope",
             ),
-            // The same user has the same number.
+            // The same user is replaced by the same number.
             (
                 "/user.slice/user-1000.slice/user@1000.service/app.slice/app-bob-7.scope",
                 "/user.slice/user-masked-1.slice/user@masked-1.service/app.slice/app-masked-2.scope",

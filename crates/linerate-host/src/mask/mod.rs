@@ -1,4 +1,4 @@
-//! A capture that is safe to share: names, addresses and serial numbers are removed.
+//! Masks a capture so that it can be shared: names, addresses and serial numbers are replaced.
 
 use std::mem;
 
@@ -16,22 +16,22 @@ use address::Addresses;
 use group::Groups;
 
 const MASKED: &[u8] = b"masked\n";
-/// Files in /sys that contain the name of one piece of hardware, one file or one host.
+/// Files in /sys that identify one piece of hardware, or contain the name of a file or host.
 const NAMES: [&str; 7] =
     ["/serial", "/wwid", "/nguid", "/eui", "/unique_id", "/dm/name", "/loop/backing_file"];
-/// Files of a port with a hardware address.
+/// Files of a port that contain a hardware address.
 const ADDRESSES: [&str; 3] = ["/address", "/broadcast", "/ad_partner_mac"];
-/// Files with a GUID.
+/// Files that contain a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
-/// Lines of a device's `uevent` that are read.
+/// Lines of a device's `uevent` that linerate reads; the other lines are removed.
 const UEVENT: [&[u8]; 5] = [b"DEVNAME=", b"DEVTYPE=", b"DRIVER=", b"MODALIAS=", b"PCI_SLOT_NAME="];
 
-/// Lines of a process's `status` that are read.
+/// Lines of a process's `status` that linerate reads; the other lines are removed.
 const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
-/// Beginnings of link targets that are not files.
+/// Prefixes of link targets that are not files.
 const NO_FILES: [&str; 2] = ["socket:[", "cgroup:["];
 
-/// Numbers that replace the masked values.
+/// What is known so far of the values that are replaced by numbers.
 #[derive(Default)]
 struct Known {
     addresses: Addresses,
@@ -39,11 +39,11 @@ struct Known {
 }
 
 impl Captured {
-    /// Overwrites the host's name, names and memory addresses of processes, mounts, addresses of ports and
-    /// other hosts, keys and serial numbers.
+    /// Overwrites what identifies this host and others: names of the host, processes and mounts, memory addresses of
+    /// processes, addresses of ports and other hosts, keys and serial numbers.
     ///
-    /// Hardware addresses, GUIDs and the names of control groups become numbers, which are the same everywhere:
-    /// a port is identified by its address, a group by the groups above it.
+    /// Hardware addresses, GUIDs and names of control groups become numbers, always the same one for the same value: a
+    /// port is identified by its address, and a group by the groups above it.
     pub fn mask(&mut self) {
         let mut known = Known::default();
         for (path, answers) in &mut self.files {
@@ -73,16 +73,17 @@ impl Captured {
                 }
                 addresses.in_names(reply);
             }
-            // Tunnels look up their route by the address in their link.
+            // A replay looks up a tunnel's route by the address in the tunnel's link, so the address in the query must
+            // match it.
             if let Query::Route(toward) = query {
                 addresses.of_ends(toward);
             }
         }
-        // Links in /sys lead to devices, and are not masked.
+        // Targets of links in /sys are devices, and are not masked.
         let links = self.links.iter_mut();
         let links = links.filter(|(path, _)| !path.starts_with("/sys/"));
         for target in links.flat_map(|(_, answers)| replies(answers)) {
-            // Links with other targets name files.
+            // Other targets of links are names of files.
             if !NO_FILES.iter().any(|kind| target.starts_with(kind)) {
                 "masked".clone_into(target);
             }
@@ -111,7 +112,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
     })
 }
 
-/// Returns whether a file belongs to one process, such as `/proc/71/stat`.
+/// Returns whether a path is that of `file` of one process, such as `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
     let who = path.strip_prefix("/proc/").and_then(|rest| rest.strip_suffix(file));
     who.is_some_and(|who| !who.is_empty() && !who.contains('/'))
@@ -149,8 +150,8 @@ fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     }
 }
 
-/// Masks a mount. It keeps its kind, its device and the options that affect speed, but not its folder and its server,
-/// which are names.
+/// Masks a line of a table of mounts. Its kind, its device and the options that affect speed stay; its folder and its
+/// server are names and are replaced.
 fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     let text = String::from_utf8_lossy(line);
     if let Some(masked) = groups.in_mount(&text) {
@@ -173,7 +174,7 @@ fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
     format!("0 0 {number} / {point} rw - {kind} {source} {options}\n").into_bytes()
 }
 
-/// Masks a file of a device.
+/// Masks a file of a device in /sys.
 fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     let is_port = path.starts_with("/sys/class/net/");
     if is_port && ADDRESSES.iter().any(|name| path.ends_with(name)) {
@@ -181,7 +182,7 @@ fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));
     } else if path.ends_with("/dm/uuid") {
-        // In a text such as `LVM-...`, the part before the hyphen names the layer.
+        // In a text such as `LVM-...`, the part before the hyphen shows the kind of layer and stays.
         let kind = text.iter().position(|&b| b == b'-').map_or(0, |at| at + 1);
         *text = [&text[..kind], MASKED].concat();
     } else if path.contains("/gids/") || GUIDS.iter().any(|name| path.ends_with(name)) {
@@ -204,8 +205,8 @@ fn keep_lines(text: &mut Vec<u8>, keep: impl Fn(&[u8]) -> bool) {
     *text = lines.filter(|line| keep(line)).collect::<Vec<_>>().concat();
 }
 
-/// Masks a line of `stat`. The name of the process is in brackets. The fields behind it, numbered as in proc(5),
-/// include addresses of its memory.
+/// Masks the line of a process's `stat`: the name of the process, which is in brackets, and those fields behind it that
+/// are memory addresses. Fields are numbered as in proc(5).
 fn mask_process(text: &mut Vec<u8>) {
     let open = text.iter().position(|&b| b == b'(');
     let close = text.iter().rposition(|&b| b == b')');
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(file(tag, "OracleCloud.com\n"), "OracleCloud.com\n");
     }
 
-    /// A port that is named after its address, and a tunnel.
+    /// A machine with a port that is named after its address, and with a tunnel.
     fn ports() -> Fake {
         let remote = b"secret-tunnel-16";
         let tunnel =
@@ -298,7 +299,7 @@ mod tests {
             .file("/proc/interrupts", &["CPU0\n 64: 5 PCI-MSI 1-edge enx5ec2e7addbe0-rx-0\n"])
     }
 
-    /// An RDMA device.
+    /// Adds an RDMA device.
     fn rdma(fake: Fake) -> Fake {
         let rdma = "/sys/class/infiniband/mlx5_0";
         fake.list("/sys/class/infiniband", &["mlx5_0"])
@@ -312,7 +313,7 @@ mod tests {
             .file(&format!("{rdma}/node_desc"), &["secret mlx5_0\n"])
     }
 
-    /// A process in a group of somebody's session, which has a quota above it.
+    /// Adds a process in the control group of a user's session, below a group with a quota.
     fn group(fake: Fake) -> Fake {
         let own = "0::/user.slice/user-1000.slice/session-secret.scope\n";
         let slice = "/sys/fs/cgroup/user.slice/user-1000.slice";
@@ -322,7 +323,7 @@ mod tests {
             .file("/sys/fs/cgroup/user.slice/memory.max", &["1048576\n"])
     }
 
-    /// A machine with all of that, a disk of each sort and a mount.
+    /// A machine with a port, a tunnel, an RDMA device and a control group, disks of several kinds, and a mount.
     fn machine() -> Fake {
         group(rdma(ports()))
             .list("/sys/class/block", &["dm-0", "nvme0n1", "sda"])
@@ -346,7 +347,7 @@ mod tests {
 
     const MAC: &[u8] = &[0x5e, 0xc2, 0xe7, 0xad, 0xdb, 0xe0];
 
-    /// Everything that a capture holds, one after the other.
+    /// Returns all bytes of a capture, one after the other.
     fn bytes(captured: &Captured) -> Vec<u8> {
         let text = |answers: &[Answer<Vec<u8>>]| {
             let replies = answers.iter().filter_map(|a| match a {

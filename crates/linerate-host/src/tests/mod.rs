@@ -1,4 +1,4 @@
-//! Tests of the sources together, on made-up machines and on this one.
+//! Tests of all sources together, on invented machines and on this one.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
@@ -15,7 +15,7 @@ use super::{
     Capture, Captured, Ethtool, Kept, LIMIT, Live, Machine, Query, Replay, Sources, facts,
 };
 
-/// The loopback addresses that this machine has: some are built without IPv6.
+/// Returns the loopback addresses of this machine: some kernels are built without IPv6.
 fn loopbacks() -> Vec<IpAddr> {
     let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let has_six = UdpSocket::bind((six, 0)).is_ok();
@@ -83,7 +83,7 @@ fn a_machine_with_nothing_has_gaps_for_everything() {
 
     let mut sources = Fake::default().sources();
     sources.watch_thread("s0/tx0", 1);
-    // A gap for each source in each step, however many rows the step has.
+    // Each source that cannot be read has one gap per step, however many rows the step has.
     for _step in 0..2 {
         (0..3).for_each(|at| sources.observe(at));
         let (tables, gaps) = sources.take();
@@ -114,7 +114,7 @@ fn every_live_source_reads_and_its_columns_are_equally_long() {
         sources.observe(at);
     }
     let (tables, gaps) = sources.take();
-    // These are read in some rows only.
+    // These sources are read in some rows only.
     let seldom = ["netstat", "socket_memory", "conntrack"];
     for table in &tables {
         if !seldom.contains(&&*table.source) {
@@ -126,7 +126,7 @@ fn every_live_source_reads_and_its_columns_are_equally_long() {
     for source in ["thread", "cpu", "softnet", "port", "qdisc", "cgroup", "psi"] {
         let read = tables.iter().any(|t| t.source == source);
         let missed = gaps.iter().any(|g| g.what == source);
-        // A cgroup that nothing can stop has neither.
+        // A cgroup without any quota has neither a table nor a gap.
         assert!(read != missed || source == "cgroup", "{source}: {gaps:#?}");
     }
     let port = tables.iter().find(|t| t.source == "port").unwrap();
@@ -153,12 +153,12 @@ fn a_file_that_is_kept_open_tells_all_that_is_in_it_now() {
     let root = tempfile::tempdir().unwrap();
     let machine = Live::under(root.path()).unwrap();
     let mut kept = Kept::default();
-    let missing = machine.again("/now", &mut kept).unwrap_err();
+    let missing = machine.reread("/now", &mut kept).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     for length in [3, 1, 0, 1023, 1024, 5000, 2] {
         let text = vec![b'7'; length];
         std::fs::write(root.path().join("now"), &text).unwrap();
-        assert_eq!(machine.again("/now", &mut kept).unwrap(), text);
+        assert_eq!(machine.reread("/now", &mut kept).unwrap(), text);
     }
 }
 
@@ -177,7 +177,7 @@ fn a_thread_that_ends_ends_its_table_without_a_gap() {
     sources.observe(1);
     drop(end);
     thread.join().unwrap();
-    // One that was joined is there until the kernel has let go of it.
+    // After a thread is joined, it exists until the kernel has released it.
     let there = || std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
     while there() {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Made-up machines for tests.
+//! Invented machines for tests.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,14 +20,14 @@ pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(super) struct Fake(pub(super) Captured);
 
 impl Fake {
-    /// A file that reads as `texts` in turn.
+    /// Adds a file whose readings return `texts` in turn.
     pub(super) fn file(mut self, path: &str, texts: &[&str]) -> Self {
         let answers = texts.iter().map(|t| Answer::Reply(t.as_bytes().to_vec()));
         self.0.files.insert(path.to_owned(), answers.collect());
         self
     }
 
-    /// A file that fails after having read as `texts` in turn.
+    /// Adds a file whose readings return `texts` in turn, and then fail.
     pub(super) fn failing(self, path: &str, texts: &[&str], errno: Errno) -> Self {
         let mut this = self.file(path, texts);
         let failure =
@@ -36,14 +36,14 @@ impl Fake {
         this
     }
 
-    /// A query that is answered with `replies` in turn.
+    /// Adds a query whose replies are `replies` in turn.
     pub(super) fn reply(mut self, query: Query, replies: &[&[u8]]) -> Self {
         let answers = replies.iter().map(|reply| Answer::Reply(reply.to_vec()));
         self.0.queries.push((query, answers.collect()));
         self
     }
 
-    /// A query that is refused, whatever was to be answered to it.
+    /// Makes a query fail, whatever replies it had.
     pub(super) fn refusing(mut self, query: Query, errno: Errno) -> Self {
         self.0.queries.retain(|(q, _)| *q != query);
         let failure =
@@ -52,26 +52,26 @@ impl Fake {
         self
     }
 
-    /// A symbolic link that leads to `target`, and is read once.
+    /// Adds a symbolic link to `target`, which can be read once.
     pub(super) fn leads(mut self, path: &str, target: &str) -> Self {
         let answers = vec![Answer::Reply(target.to_owned())];
         self.0.links.insert(path.to_owned(), answers);
         self
     }
 
-    /// A directory that lists `names`, once.
+    /// Adds a directory with `names`, which can be listed once.
     pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();
         self.0.lists.insert(path.to_owned(), vec![Answer::Reply(names)]);
         self
     }
 
-    /// The sources of this machine.
+    /// Makes the sources that read this machine.
     pub(super) fn sources(self) -> Sources {
         Sources::new(Arc::new(Replay::new(self.0)), LOOPBACK)
     }
 
-    /// Takes `rows` rows and returns the tables of `source`.
+    /// Reads `rows` rows, and returns the tables and gaps of `source`.
     pub(crate) fn watch(self, source: &str, rows: u64) -> (Vec<Table>, Vec<Gap>) {
         let mut sources = self.sources();
         (0..rows).for_each(|at| sources.observe(at));
@@ -79,8 +79,8 @@ impl Fake {
     }
 }
 
-/// A tree with these files below its root. A text that starts with `->` makes a link, and one that
-/// is empty a folder.
+/// Makes a directory tree with these files. A text that starts with `->` makes a symbolic link, and an empty text makes
+/// a folder.
 pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -95,7 +95,7 @@ pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// What belongs to one source.
+/// Keeps the tables and gaps of one source.
 pub(super) fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<Table>, Vec<Gap>) {
     (
         tables.into_iter().filter(|t| t.source == source).collect(),
@@ -103,17 +103,17 @@ pub(super) fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<T
     )
 }
 
-/// A netlink message of a reply.
+/// Makes a netlink message of a reply.
 pub(super) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
     message(kind, 0, 0, body)
 }
 
-/// The route to anywhere, by the port with this index.
+/// Makes the reply with a route to any address, by the port with this index.
 pub(super) fn route(port: u32) -> Vec<u8> {
     msg(24, &[vec![0; 12], attr(4, &port.to_ne_bytes())].concat())
 }
 
-/// An Ethernet port that is up, with these attributes besides.
+/// Makes the link message of an Ethernet port that is up, with these additional attributes.
 pub(super) fn link(index: u32, name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
     let fixed = [
         &[0, 0, 1, 0][..],
@@ -125,13 +125,13 @@ pub(super) fn link(index: u32, name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
     msg(16, &[fixed.concat(), attributes.concat()].concat())
 }
 
-/// A queueing discipline that sent `bytes`.
+/// Makes the message of a queueing discipline that has sent `bytes` bytes.
 pub(super) fn qdisc(port: u32, kind: &str, handle: u32, parent: u32, bytes: u64) -> Vec<u8> {
     queueing(36, kind, [port, handle, parent], bytes, &[])
 }
 
-/// A queueing discipline (type 36) or a class (40) that sent `bytes`, by port, handle and parent, with
-/// what it is set to.
+/// Makes the message of a queueing discipline (type 36) or class (type 40) that has sent `bytes` bytes: by port, handle
+/// and parent, with its options.
 pub(super) fn queueing(
     message: u16,
     kind: &str,
@@ -147,17 +147,17 @@ pub(super) fn queueing(
     msg(message, &[fixed, kind, attr(2, options), attr(7, &stats)].concat())
 }
 
-/// `struct tc_ratespec` of this many bytes a second.
+/// Encodes `struct tc_ratespec` with this rate in bytes per second.
 fn rate_spec(bytes: u32) -> Vec<u8> {
     [&[0; 8][..], &bytes.to_ne_bytes()].concat()
 }
 
-/// The configuration of a token bucket of this many bytes a second.
+/// Encodes the options of a token bucket filter with this rate in bytes per second.
 pub(super) fn tbf(bytes: u32) -> Vec<u8> {
     attr(1, &[rate_spec(bytes), vec![0; 24]].concat())
 }
 
-/// What a class of htb with this ceiling in bytes a second is set to.
+/// Encodes the options of an htb class with this ceiling in bytes per second.
 pub(super) fn htb(ceil: u32) -> Vec<u8> {
     attr(1, &[rate_spec(ceil / 2), rate_spec(ceil), vec![0; 20]].concat())
 }

@@ -1,17 +1,17 @@
-//! The cells of a line.
+//! Splits a line of a table into cells.
 
-/// What stands between the cells of a line.
+/// The character or blanks between the cells of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
     Comma,
     Semicolon,
     Tab,
-    /// Two blanks or more; or one, if the line has no two.
+    /// Two blanks or more; or one, if the line has nowhere two in a row.
     Blanks,
 }
 
 impl Separator {
-    /// The separator of a header.
+    /// The separator in the header of a table.
     pub(super) fn of(header: &str) -> Option<Self> {
         let has = |c: char| header.contains(c);
         match () {
@@ -33,10 +33,10 @@ impl Separator {
     }
 }
 
-/// Most cells of a line.
+/// Largest number of cells that are read from a line.
 const MOST: usize = 100;
 
-/// The cells of a line, without quotes and blanks around them.
+/// The cells of a line, without the quotes and blanks around each.
 pub(super) fn split(line: &str, separator: Separator) -> Vec<&str> {
     let line = line.trim_end_matches(['\r', '\n']);
     if separator == Separator::Blanks {
@@ -53,7 +53,8 @@ pub(super) fn split(line: &str, separator: Separator) -> Vec<&str> {
     cells.map(|cell| cell.trim().trim_matches('"').trim()).take(MOST).collect()
 }
 
-/// A number of a cell, and whether it had a decimal comma. Only semicolons between the cells make a comma clear.
+/// The number in a cell, and whether it had a decimal comma. A comma is accepted only where semicolons separate the
+/// cells.
 pub(super) fn value(cell: &str, separator: Separator) -> Option<(f64, bool)> {
     let has_comma = cell.contains(',');
     if has_comma && (separator != Separator::Semicolon || cell.contains('.')) {

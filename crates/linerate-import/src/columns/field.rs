@@ -1,14 +1,14 @@
-//! Columns of which the program is known: each says what its cells set in a row of a table by size.
+//! Columns of a program whose names are known: each says which figure of a row by size its cells set.
 
 use linerate_record::reported::SizeRow;
 use linerate_units::{Bytes, Nanos};
 
 use crate::reading::{MICRO, count, nanos, number, rate};
 
-/// Which of many times.
+/// Which statistic of many times a column has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stat {
-    /// The name does not say.
+    /// The name of the column does not say which statistic it is.
     Plain,
     Mean,
     Deviation,
@@ -17,14 +17,14 @@ pub(crate) enum Stat {
     Typical,
     P99,
     P999,
-    /// The time of all messages together.
+    /// The time of all messages of a row together.
     Total,
-    /// Another percentile, or the jitter.
+    /// Another percentile, or the jitter: a row has no place for it.
     Other,
 }
 
 impl Stat {
-    /// Sets this time of a row, if it has a place there.
+    /// Sets this statistic in a row, if the row has a place for it.
     pub(crate) fn set(self, row: &mut SizeRow, time: Option<Nanos>) {
         match self {
             Self::Plain => row.mean = row.mean.or(time),
@@ -40,22 +40,23 @@ impl Stat {
     }
 }
 
-/// What the cells of a column are.
+/// What the cells of a column are, and their unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Field {
     Size,
     Samples,
     /// A time in microseconds.
     Micros(Stat),
-    /// A rate, in units of so many bits in a second.
+    /// A rate, in units of this many bits per second.
     Rate(f64),
-    /// Messages, in units of so many in a second.
+    /// Messages per second, in units of this many.
     Messages(f64),
     Passed,
 }
 
 impl Field {
-    /// Sets what a cell has. A cell that is no measurement leaves its place empty; `false` if it is a size.
+    /// Sets the figure of a cell in the row. A cell without a number sets nothing; returns `false` if it should be a
+    /// size.
     pub(crate) fn set(self, row: &mut SizeRow, cell: &str) -> bool {
         let value = number(cell);
         match self {
@@ -75,7 +76,7 @@ impl Field {
         true
     }
 
-    /// The row of a line with a cell for each of these columns; `None` if its size is no number.
+    /// Reads a line that has one cell for each column; `None` if it has not, or if its size is no number.
     pub(crate) fn row(columns: &[Self], line: &str) -> Option<SizeRow> {
         let cells: Vec<&str> = line.split_whitespace().take(columns.len() + 1).collect();
         let mut row = SizeRow::default();

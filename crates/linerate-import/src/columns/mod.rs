@@ -1,7 +1,7 @@
-//! Tables of any origin, recognised by the names of their columns: CSV (commas, semicolons, tabs) and columns of a
-//! text. A row has a size, a number of streams or an operation, and times or rates.
+//! Tables of any program, recognised by the names of their columns: CSV (commas, semicolons, tabs) and aligned
+//! columns. A row has a size, a number of streams or an operation, and times or rates.
 //!
-//! A unit is never guessed: a column whose name does not say it is refused, unless other columns prove it.
+//! A unit is never guessed: a column whose name does not say its unit is refused, unless other columns prove it.
 
 mod cells;
 mod field;
@@ -22,7 +22,7 @@ use linerate_record::reported::{Measured, Outcome};
 use crate::format::{Format, Found, Section, Start};
 use crate::reading::{Line, Notes, quoted};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static COLUMNS: Format = Format {
     id: "columns",
     label: "a table with named columns (CSV)",
@@ -35,13 +35,13 @@ pub(crate) static COLUMNS: Format = Format {
     ..Format::RESULTS
 };
 
-/// Longest header.
+/// Longest header of a table, in bytes.
 const MOST_HEADER: usize = 4096;
-/// Most columns.
+/// Largest number of columns of a table.
 const MOST_COLUMNS: usize = 64;
 
 fn starts(Start { line: names, next: first, .. }: Start<'_>) -> bool {
-    // This is asked at each line of each input: what is quick to see goes first.
+    // This runs for each line of every input, so the cheapest tests come first.
     if names.len() > MOST_HEADER || !begins(names) || !first.contains(|c: char| c.is_ascii_digit())
     {
         return false;
@@ -62,13 +62,13 @@ fn starts(Start { line: names, next: first, .. }: Start<'_>) -> bool {
     cells.len() == columns.len() && key.is_some_and(fits)
 }
 
-/// Whether a line begins as a header does.
+/// Whether a line begins as a header does: with a letter or a quote.
 fn begins(line: &str) -> bool {
     let first = line.trim_start().chars().next();
     first.is_some_and(|c| c.is_alphabetic() || c == '"')
 }
 
-/// The separator and the columns of a line that names a key and at least one figure.
+/// Reads a header: separator and columns; `None` if it names no key or no figure.
 fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
     let line = line.trim();
     if line.len() > MOST_HEADER || !begins(line) {
@@ -82,7 +82,7 @@ fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
     let columns: Vec<Column> = names.iter().map(|name| Column::named(name)).collect();
     let keys = columns.iter().filter(|column| column.is_key()).count();
     let figures = columns.iter().filter(|column| column.is_figure()).count();
-    // Columns of a text have no separator that prose has not: all names must be known.
+    // Blanks also separate the words of prose, so all names of such columns must be known.
     let known = separator != Separator::Blanks || columns.iter().all(|column| !column.is_unknown());
     (keys > 0 && figures > 0 && known).then_some((separator, columns))
 }
@@ -114,11 +114,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found { results, notes, used: Some(section.text.len()), ..Found::default() })
 }
 
-/// Most columns of times that are tables of their own.
+/// Largest number of columns of times that each become a table of their own.
 const MOST_ALIKE: usize = 8;
 
-/// The columns of times that say the same, in one unit, of different things: each is a table of its own. Empty if there is
-/// but one.
+/// Columns of the same statistic of times, in the same unit, of different operations: each becomes a table of its
+/// own. Empty if there is no second one.
 fn alike(columns: &[Column]) -> Vec<usize> {
     let times = columns.iter().enumerate().filter_map(|(at, column)| match column.kind {
         Kind::Time(stat, unit) => Some((at, stat, unit)),
@@ -136,7 +136,7 @@ fn alike(columns: &[Column]) -> Vec<usize> {
     all.find(|found| found.len() > 1).unwrap_or_default()
 }
 
-/// A table with the name of its column of times.
+/// Adds the name of the column of times to the operation of its table.
 fn called(mut outcome: Outcome, column: &str) -> Outcome {
     if let Measured::Sizes(sizes) = &mut outcome.measured {
         let words = [sizes.operation.as_str(), column];
@@ -146,7 +146,7 @@ fn called(mut outcome: Outcome, column: &str) -> Outcome {
     outcome
 }
 
-/// The results of the rows, read by these columns.
+/// The results in the rows, read with these columns.
 fn table(
     section: &Section<'_>,
     (separator, columns): (Separator, &[Column]),
@@ -164,5 +164,5 @@ fn table(
     table.results(section.line, notes)
 }
 
-/// The key that names the rows of a table: the first of these that it has.
+/// Keys that can distinguish the rows of a table, in order of preference.
 const KEYS: [Key; 4] = [Key::Operation, Key::Streams, Key::Size(1.0), Key::UnclearSize];

@@ -1,31 +1,31 @@
-//! What the name of a column says.
+//! What the name of a column tells about its cells.
 
 use super::field::Stat;
 use crate::reading::{MICRO, MILLI, SECOND, bytes, count, is_one_of, named, number};
 use linerate_record::reported::Trip;
 
-/// What tells the rows of a table apart.
+/// The kind of column that distinguishes the rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Key {
-    /// A kind of operation on a disk.
+    /// The operation on a disk, such as `read`.
     Operation,
-    /// Streams at the same time.
+    /// Number of streams at the same time.
     Streams,
-    /// Payload of a message, in units of so many bytes.
+    /// Payload of a message, in units of this many bytes.
     Size(f64),
-    /// Payload of a message in a unit that may be of 1000 or of 1024.
+    /// Payload of a message in a unit whose prefix may mean powers of 1000 or of 1024.
     UnclearSize,
 }
 
-/// What a column has.
+/// What the cells of a column are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Key(Key),
-    /// A time in units of so many nanoseconds; `None` if the name has no unit.
+    /// A time in units of this many nanoseconds; `None` if the name has no unit.
     Time(Stat, Option<f64>),
-    /// A rate in units of so many bits in a second.
+    /// A rate, with its unit.
     Rate(Unit),
-    /// Messages in a second, in units of so many.
+    /// Messages per second, in units of this many.
     Messages(f64),
     /// Number of messages or round trips.
     Count,
@@ -36,23 +36,23 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Unit {
     Bits(f64),
-    /// Small letters only: bits or bytes. The factor is that of the prefix.
+    /// Letters in lower case only, so that it may be bits or bytes. The factor is that of the prefix.
     Unclear(f64),
     Missing,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// What the name says about the times.
+    /// Whether the name says that its times are whole or half round trips.
     pub(super) trip: Trip,
-    /// Whether the name says that a rate counts both directions.
+    /// Whether the name says that its rate counts both directions.
     pub(super) both: bool,
 }
 
-/// Longest name.
+/// Longest name of a column, in bytes.
 const MOST_NAME: usize = 64;
 
 impl Column {
@@ -72,7 +72,7 @@ impl Column {
         matches!(self.kind, Kind::Key(_))
     }
 
-    /// Whether the name of a size says its unit: `size` alone says none.
+    /// Whether the name of a size has a unit: `size` alone has none.
     pub(super) fn says_bytes(&self) -> bool {
         let words = words(&self.name);
         words.iter().any(|word| {
@@ -89,11 +89,11 @@ impl Column {
         matches!(self.kind, Kind::Time(..) | Kind::Rate(_) | Kind::Messages(_))
     }
 
-    /// Whether it may be the time of all messages of a row, if another column counts them.
+    /// Whether the column may have the time of all messages of a row, if another column has their number.
     pub(super) fn is_total(&self) -> bool {
         match self.kind {
             Kind::Time(Stat::Total, _) => true,
-            // A rate beside it must prove that a time without a unit is in seconds.
+            // A rate in another column must prove that a time without a unit is in seconds.
             Kind::Time(Stat::Plain, unit) => {
                 unit.is_none_or(|unit| unit == SECOND)
                     && self.trip == Trip::Unknown
@@ -103,7 +103,7 @@ impl Column {
         }
     }
 
-    /// Whether a cell can stand below the name of a key.
+    /// Whether a cell can be a value of this key column.
     pub(super) fn accepts(&self, cell: &str) -> bool {
         match self.kind {
             Kind::Key(Key::Size(_) | Key::UnclearSize) => bytes(cell).is_some(),
@@ -114,13 +114,13 @@ impl Column {
     }
 }
 
-/// The words of a name. A unit is one word: `gbit_per_s` is `gbit/s`.
+/// The words of a name. A unit is one word: `gbit_per_s` becomes `gbit/s`.
 fn words(name: &str) -> Vec<String> {
     let name = name.replace("_per_", "/").replace(" per ", "/");
     let parts = name.split(|c: char| c.is_whitespace() || "_()[]-:,#".contains(c));
     let mut words: Vec<String> = Vec::new();
     for part in parts.filter(|part| !part.is_empty()) {
-        // `MB_s` is a rate, and no time in seconds.
+        // `MB_s` is a rate, and not a time in seconds.
         let whole = words.last().map(|last| format!("{last}/{part}"));
         match whole.filter(|whole| rate_unit(whole).is_some()) {
             Some(whole) => {
@@ -152,11 +152,11 @@ const STATS: &[(&str, Stat)] = &[
     ("jitter", Stat::Other),
 ];
 
-/// Words that name a time, and those that name a rate.
+/// Words that name a time, and words that name a rate.
 const TIMED: &str = "latency lat time rtt delay t";
 const RATED: &str = "bandwidth bw throughput rate speed goodput";
 
-/// Keys by their words.
+/// Keys of a table, with the words that name them.
 const KEYS: &[(&str, Key)] = &[
     ("operation op direction", Key::Operation),
     ("streams connections flows", Key::Streams),
@@ -189,7 +189,7 @@ fn kind(words: &[String]) -> Kind {
     if has(COUNTS) {
         return Kind::Count;
     }
-    // The last word is the most exact: `size_kib`, `message size (words)`.
+    // The last word is the most specific: `size_kib`, `message size (words)`.
     let key = lower.iter().rev().find_map(|word| named(KEYS, word));
     match key {
         Some(Key::Size(_)) if has("kb mb gb") => Kind::Key(Key::UnclearSize),
@@ -231,7 +231,7 @@ fn rate_unit(word: &str) -> Option<Unit> {
         _ => return None,
     };
     let factor = if is_binary { 1024_f64.powi(power) } else { 1000_f64.powi(power) };
-    // `kb/s` may be either, `kbps` is always bits.
+    // `kb/s` may be bits or bytes, `kbps` is always bits.
     let is_small = power > 0 && prefix.is_lowercase() && !is_short;
     match unit {
         "bit" | "bits" | "Bit" | "Bits" => Some(Unit::Bits(factor)),

@@ -1,4 +1,4 @@
-//! The results that the rows of a table are.
+//! Makes results from the rows of a table.
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{
@@ -11,13 +11,13 @@ use super::name::{Column, Key, Kind, Unit};
 use super::table::{Line, Proof, Table};
 use crate::reading::{Notes, nanos, outcome, quoted, rate, sizes};
 
-/// Messages from which on a time is that of many: no test keeps more of them in flight.
-const MANY: f64 = 1_000.0;
-/// Bytes of a word.
+/// Number of messages from which on a time must be that of many in turn: no test keeps more in flight.
+const MANY_MESSAGES: f64 = 1_000.0;
+/// Number of bytes of a word.
 const WORD: u64 = 8;
 
 impl Table<'_> {
-    /// The results of all rows.
+    /// The results in all rows.
     pub(super) fn results(mut self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
         if self.lines.is_empty() {
             return Err("no row of it has a time or a rate".into());
@@ -52,8 +52,8 @@ impl Table<'_> {
         }
     }
 
-    /// Times of many messages together, which size and rate of each row prove: those of one, if the number is known, else
-    /// none.
+    /// Divides times of many messages together by their number, if the table has it; else removes them. Size and rate
+    /// of each row prove that a time is that of many.
     fn of_many(&mut self, notes: &mut Notes) {
         let messages = |line: &Line| {
             let (rate, time) = (line.row.rate?, line.row.mean?);
@@ -66,10 +66,10 @@ impl Table<'_> {
             let ways = many / line.row.samples.unwrap_or(0).max(1) as f64;
             [1.0, 2.0].iter().any(|known| (ways / known - 1.0).abs() < 0.02)
         };
-        // A rate that follows from the time of one message counts one.
+        // A rate that follows from the time of one message gives a number of 1.
         let is_known = self.lines.iter().any(|line| line.row.samples > Some(2))
             && self.lines.iter().zip(&all).all(is_count);
-        if !is_known && all.iter().all(|many| *many < MANY) {
+        if !is_known && all.iter().all(|many| *many < MANY_MESSAGES) {
             return;
         }
         for row in self.lines.iter_mut().map(|line| &mut line.row) {
@@ -122,7 +122,8 @@ impl Table<'_> {
             || self.columns.iter().any(|column| column.both)
     }
 
-    /// Bits in the unit of the rates. One that is not clear must be proven, and so must the unit of a time.
+    /// Bits per second in the unit of the rates. An unclear unit of a rate, or a missing unit of a time, must be
+    /// proven.
     fn unit(&self) -> Result<Option<f64>, String> {
         let is_open =
             |column: &&Column| matches!(column.kind, Kind::Time(_, None)) && column.is_total();
@@ -148,7 +149,7 @@ impl Table<'_> {
         }
     }
 
-    /// The units with which all rates are the payload over the seconds. Names that say a unit count.
+    /// Finds the units with which each rate is the payload over the seconds. Units that names have are kept.
     fn proven(&self) -> Option<Proof> {
         let units = match self.rate_column()?.kind {
             Kind::Rate(Unit::Bits(unit)) => vec![unit],
@@ -156,7 +157,8 @@ impl Table<'_> {
             _ => return None,
         };
         let is_plain = self.columns.get(self.key.0).is_some_and(|column| !column.says_bytes());
-        // Neither bits nor bytes, and neither bytes nor words: several ways to read it would fit.
+        // It is unclear whether the rate is in bits or bytes, and whether the size is in bytes or words: several
+        // readings could fit.
         let is_vague = is_plain && units.len() > 1;
         let sizes: &[u64] = if is_plain && !is_vague { &[1, WORD] } else { &[1] };
         let says_both = self.columns.iter().any(|column| column.both);
@@ -185,7 +187,7 @@ impl Table<'_> {
         })
     }
 
-    /// What the times are, as the names of columns say.
+    /// Whether the times are of whole or half round trips, by the names of the columns.
     fn trip(&self, line: u64, notes: &mut Notes) -> Trip {
         let named =
             self.columns.iter().map(|column| column.trip).find(|trip| *trip != Trip::Unknown);
@@ -212,7 +214,7 @@ impl Table<'_> {
         let operation = if is_pingpong { "ping-pong" } else { "" };
         let rows = self.lines.iter().map(|line| line.row).collect();
         let table = Sizes {
-            // Only sockperf's own words say more, and it uses sockets.
+            // Only sockperf has columns of half round trips, and it uses sockets.
             carrier: (trip == Trip::Half).then_some(Carrier::Sockets),
             both: self.is_both(),
             ..sizes(operation, trip, rows)
@@ -220,7 +222,7 @@ impl Table<'_> {
         outcome("", line, Measured::Sizes(table))
     }
 
-    /// A number of streams in each row: each is a transfer.
+    /// The results of a table whose rows have numbers of streams: each row is a transfer.
     fn transfers(&self, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
         notes.whole(
             "the table does not name a protocol: its streams are taken for connections of TCP",
@@ -267,7 +269,7 @@ impl Table<'_> {
     }
 }
 
-/// The order and the kind of an operation by its name: `read`, `random write`, `copy`.
+/// The order and the kind of an operation, from its name: `read`, `random write`, `copy`.
 fn operation(name: &str) -> Option<(Access, Does)> {
     let name = name.to_lowercase();
     let does = match (name.contains("read"), name.contains("write")) {

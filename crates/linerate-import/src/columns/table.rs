@@ -1,4 +1,4 @@
-//! The rows of a table.
+//! Reads the rows of a table.
 
 use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
@@ -8,39 +8,39 @@ use super::cells::{Separator, value};
 use super::name::{Column, Key, Kind, Unit};
 use crate::reading::{Notes, bytes, nanos};
 
-/// A row, before the units of its rates are known.
+/// A row while the units of its rates are not known.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub(super) number: u64,
-    /// The cell of the key.
+    /// The cell in the key column.
     pub(super) key: String,
     pub(super) row: SizeRow,
-    /// The rate in the unit of the table.
+    /// The rate, in the unit of its column.
     pub(super) rate: Option<f64>,
-    /// Seconds of all messages together.
+    /// Time of all messages of the row together, in seconds.
     pub(super) seconds: Option<f64>,
     pub(super) streams: Option<u32>,
 }
 
-/// What the figures of a row prove of its units.
+/// The units that the figures of a row prove.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Proof {
-    /// Bytes of a unit of the size.
+    /// Number of bytes in a unit of the size.
     pub(super) bytes: u64,
-    /// Directions that the rate counts.
+    /// Number of directions that the rate counts.
     pub(super) ways: u64,
-    /// Bits in a second of a unit of the rate.
+    /// Bits per second in a unit of the rate.
     pub(super) unit: f64,
 }
 
-/// A table while it is read.
+/// A table while its rows are read.
 pub(super) struct Table<'a> {
     pub(super) columns: &'a [Column],
-    /// The column of the key, and what it is.
+    /// Index of the key column, and its kind.
     pub(super) key: (usize, Key),
-    /// Whether a column of seconds is the time of all messages of a row.
+    /// Whether the column of times has the time of all messages of a row.
     pub(super) is_total: bool,
-    /// What size, count, seconds and rate of all rows prove.
+    /// The units that size, count, seconds and rate of all rows prove.
     pub(super) proof: Option<Proof>,
     pub(super) lines: Vec<Line>,
     pub(super) has_comma: bool,
@@ -48,7 +48,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of these columns, if all of them that have figures have units.
+    /// A table with these columns; refused if a column of figures has no unit.
     pub(super) fn new(columns: &'a [Column]) -> Result<Self, String> {
         let of_kind = |wanted: Key| {
             columns.iter().position(|column| match column.kind {
@@ -96,13 +96,13 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Whether a rate may prove the unit of a column of times.
+    /// Whether the rates can prove the unit of a column of times.
     fn may_prove(&self, column: &Column) -> bool {
         let has_rate = || self.columns.iter().any(|column| matches!(column.kind, Kind::Rate(_)));
         self.is_total && column.is_total() && has_rate()
     }
 
-    /// Reads a row; whether it is one.
+    /// Reads a row; `false` if the line is not a row.
     pub(super) fn row(
         &mut self,
         number: u64,

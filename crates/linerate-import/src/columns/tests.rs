@@ -39,7 +39,7 @@ fn words_counts_and_seconds_are_a_ping_pong() {
         assert_eq!((table.operation.as_str(), table.rows.len()), ("ping-pong", 12));
         let mut expected = row(8);
         expected.samples = Some(2000);
-        // Half a nanosecond is rounded up.
+        // The published time has half nanoseconds, which may be rounded either way.
         expected.mean = ns(mean);
         expected.rate = bits(rate);
         let got = table.rows[0];
@@ -68,7 +68,7 @@ fn averages_of_sockperf_are_halves() {
 
 #[test]
 fn small_letters_are_proven_or_refused() {
-    // Without seconds nothing proves whether `mb` are bits or bytes.
+    // Without a column of seconds nothing proves whether `mb` are bits or bytes.
     assert!(why("bytes,mb_per_s\n8,1.5\n").contains("`mb_per_s` does not say bits or bytes"));
     let bits_instead = GA620T.replace("0.067748", "0.541984");
     assert!(why(&bits_instead).contains("prove neither"));
@@ -93,7 +93,7 @@ fn words_count_and_seconds_are_known_by_any_name() {
         assert!(table.rows[0].mean.unwrap().0.abs_diff(400_037) <= 1, "{names}");
         assert_eq!(table.rows[0].rate, bits(319_968), "{names}");
     }
-    // One way, in bytes.
+    // A rate of one direction, in bytes.
     let bytes = part("size,count,time,MB/s\n1000,10,1.0,0.01\n2000,10,1.0,0.02\n");
     assert_eq!(sizes(&bytes.results[0]).rows[1].size, Bytes(2000));
     assert!(!sizes(&bytes.results[0]).both);
@@ -222,7 +222,7 @@ fn the_number_of_rows_is_bounded() {
     assert!(notes(&part, "left out"));
 }
 
-/// A ping-pong of 2 kB and 4 kB: seconds of 1000 round trips, and the payload of both ways.
+/// A table of round trips of 2 kB and 4 kB: seconds of 1000 of them, and a rate that counts both directions.
 fn pingpong(header: &str, scale: f64) -> String {
     let row = |bytes: f64, seconds: f64| {
         let rate = bytes * 1000.0 * 2.0 / seconds / 1e6;
@@ -249,16 +249,16 @@ fn the_rate_and_the_count_have_many_names() {
 
 #[test]
 fn a_time_of_many_messages_is_not_that_of_one() {
-    // In milliseconds, beside a count that proves it.
+    // The times are in milliseconds, and a column with the count proves it.
     let part_of = |text: &str| part(text);
     let one = part_of(&pingpong("bytes,count,ms,MB/s", 1e3));
     assert_eq!(sizes(&one.results[0]).rows[1].mean, ns(160_000));
     assert!(notes(&one, "prove it"));
-    // The count has no name that is known.
+    // The column with the count has an unknown name.
     let none = part_of(&pingpong("bytes,zzz,seconds,MB/s", 1.0));
     assert_eq!(sizes(&none.results[0]).rows[0].mean, None);
     assert!(notes(&none, "times are left out"));
-    // A rate that follows from the time.
+    // The rate follows from the time of one message.
     let each = part_of("bytes,count,us,MB/s\n2048,1000,100,20.48\n4096,1000,160,25.6\n");
     assert_eq!(sizes(&each.results[0]).rows[0].mean, ns(100_000));
 }
@@ -273,7 +273,7 @@ fn each_of_several_times_is_a_table() {
         (tables[0].operation.as_str(), tables[1].operation.as_str()),
         ("read_us", "write_us")
     );
-    // A mean and a maximum are of one table.
+    // A mean and a maximum belong to one table.
     let one = crate::sample::part("size,avg_us,max_us\n2,2.3,9.2\n4,2.4,9.3\n");
     assert_eq!(one.results.len(), 1);
 }

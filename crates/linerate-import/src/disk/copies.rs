@@ -7,7 +7,7 @@ use super::progress;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, disk, figure, positive};
 
-/// The summary of robocopy.
+/// The format of robocopy's summary.
 pub(crate) static ROBOCOPY: Format = Format {
     id: "robocopy",
     label: "robocopy, summary",
@@ -20,7 +20,7 @@ pub(crate) static ROBOCOPY: Format = Format {
     ..Format::RESULTS
 };
 
-/// The summary of rsync.
+/// The format of rsync's summary.
 pub(crate) static RSYNC: Format = Format {
     id: "rsync",
     label: "rsync, summary",
@@ -38,23 +38,23 @@ pub(crate) static RSYNC: Format = Format {
     ..Format::RESULTS
 };
 
-/// Seconds below which the clock of rsync, which counts halves, makes a rate too rough to show.
-const ROUGH: f64 = 10.0;
-/// Share of the files' bytes below which moving them was not the work of a run of rsync.
-const NOTHING: f64 = 0.1;
-/// Factor by which the files may exceed the bytes that were moved before it is said.
+/// Seconds below which a rate is too rough to show: rsync's clock counts half seconds.
+const ROUGH_SECONDS: f64 = 10.0;
+/// Share of the files' bytes: if a run of rsync moved less than this, the copy was not its main work.
+const COPY_SHARE_MIN: f64 = 0.1;
+/// Factor by which the files may exceed the bytes that were moved before a note says so.
 const SLACK: f64 = 1.01;
 
 /// The heading of robocopy, which `/NJH` leaves out.
 const HEADING: &str = "ROBOCOPY     ::";
-/// The columns of its summary.
+/// The columns of robocopy's summary.
 const COLUMNS: &[&str] = &["Total", "Copied", "Skipped", "Mismatch", "FAILED", "Extras"];
 
 fn is_summary(line: &str) -> bool {
     line.split_whitespace().eq(COLUMNS.iter().copied())
 }
 
-/// What robocopy said.
+/// What an output of robocopy says.
 #[derive(Default)]
 struct Robocopy {
     destination: String,
@@ -79,7 +79,7 @@ impl Robocopy {
                 let bytes = value.strip_suffix("Bytes/sec.");
                 self.rate = bytes.and_then(figure).and_then(positive);
             }
-            // Total, copied, skipped, mismatch, failed, extras.
+            // The columns are total, copied, skipped, mismatch, failed, extras.
             ("Files", true) => {
                 let failed = value.split_whitespace().nth(4);
                 self.failed = failed.and_then(figure).unwrap_or_default();
@@ -118,20 +118,20 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found::of("robocopy", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
-/// Whether it is the first line of a run with -v.
+/// Whether a line is the first one of a run of rsync with -v.
 fn is_list(line: &str) -> bool {
     let first = ["sending incremental file list", "receiving incremental file list"];
     first.contains(&line.trim_end())
 }
 
-/// Whether it is `sent 30,007,434 bytes  received 38 bytes  60,014,944.00 bytes/sec`.
+/// Whether a line is like `sent 30,007,434 bytes  received 38 bytes  60,014,944.00 bytes/sec`.
 fn is_sent(line: &str) -> bool {
     let ends = line.trim_end().ends_with(" bytes/sec");
     ends && line.starts_with("sent ") && line.contains(" received ")
 }
 
 fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
-    // A sign of per cent looks like a prompt.
+    // A line of progress has a per cent sign, which looks like that of a prompt.
     let is_end = |text: &str| command(text).is_some() && !progress::is_rsync(text);
     let is_next = |line: &Line<'_>| line.number > section.line && is_list(line.text);
     let mut lines = section.lines().take_while(|line| !(is_end(line.text) || is_next(line)));
@@ -151,7 +151,7 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     let total = total.and_then(|line| Some((line.text.strip_prefix("total size is ")?, line.end)));
     let used = total.map_or(end, |(_, end)| end);
     let size = total.and_then(|(rest, _)| grouped(rest.split_whitespace().next()?));
-    if size.is_some_and(|size| moved < size * NOTHING) {
+    if size.is_some_and(|size| moved < size * COPY_SHARE_MIN) {
         return Err("nearly nothing was moved: the files were there already".to_owned());
     }
     let mut row = DiskRow::new(Access::Copy, Does::Mix, rate);
@@ -159,7 +159,7 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     let file = size.and_then(positive).map(|size| Bytes(size as u64));
     let disk = Disk { file, ..disk(row) };
     let mut notes = Notes::default();
-    if moved / rate < ROUGH {
+    if moved / rate < ROUGH_SECONDS {
         let what =
             format!("its clock counts half seconds: a rate over {:.1} s is rough", moved / rate);
         notes.at(at, what);

@@ -1,4 +1,4 @@
-//! GNU dd: what it says at its end.
+//! GNU dd: the lines that it prints at its end.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
@@ -6,7 +6,7 @@ use linerate_units::Bytes;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, Line, Notes, command_of, figure, is_digits, positive, quoted, size};
 
-/// The end of dd.
+/// The format of dd's last lines.
 pub(crate) static DD: Format = Format {
     id: "dd",
     label: "dd",
@@ -23,31 +23,31 @@ pub(crate) static DD: Format = Format {
     ..Format::RESULTS
 };
 
-/// Paths that are no disk.
+/// Paths of devices that are not disks.
 const NOT_DISKS: &[&str] = &["/dev/zero", "/dev/null", "/dev/urandom", "/dev/random", "/dev/full"];
-/// Words of `conv=` after which dd waits for the disk at its end.
+/// Words of `conv=` after which dd waits for the disk once, at its end.
 const WAITS: &[&str] = &["fdatasync", "fsync"];
-/// Words of `oflag=` by which each write waits for the disk.
+/// Words of `oflag=` with which each write waits for the disk.
 const WAITS_EACH: &[&str] = &["dsync", "sync"];
-/// Lines of an output: one of progress, two of records, one of those that were cut, one of the sum.
+/// Most lines of an output: one of progress, two of records, one of truncated records, one with the sum.
 const LINES: usize = 5;
 
 fn is_records(line: &str) -> bool {
     records(line, "in") || records(line, "out")
 }
 
-/// Whether an output goes on at a line: each of its lines would begin one as well.
+/// Whether an output continues at `rest`: each of its lines, taken alone, would begin a new one.
 fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().unwrap_or_default();
     let Some(last) = before.lines().next_back() else {
         return false;
     };
-    // Before the records there may be a line of progress.
+    // A line of progress may precede the records.
     let is_progress = || records(next, "in") && !before.lines().rev().take(LINES).any(is_records);
     is_records(last) && !records(next, "in") || copied(last).is_some() && is_progress()
 }
 
-/// Whether it is `64+0 records in`.
+/// Whether a line is like `64+0 records in`.
 fn records(line: &str, way: &str) -> bool {
     let counted = line.trim().split_once('+').and_then(|(whole, rest)| {
         let (partial, rest) = rest.split_once(" records ")?;
@@ -95,14 +95,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found::of("dd", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
-/// Bytes, seconds, and whether these have a decimal comma, of `67108864 bytes (67 MB, 64 MiB) copied, 0.096316 s, 697 MB/s`.
+/// Bytes, seconds, and whether the seconds have a decimal comma. The line is like `67108864 bytes (67 MB, 64 MiB)
+/// copied, 0.096316 s, 697 MB/s`.
 fn copied(line: &str) -> Option<(f64, f64, bool)> {
-    // The line of progress is overwritten in place.
+    // dd overwrites the line of progress in place, with carriage returns.
     let line = line.trim_end().rsplit('\r').next()?;
     let (bytes, rest) = line.trim().split_once(" byte")?;
     let (_, rest) = rest.split_once(" copied, ")?;
     let (text, _) = rest.split_once(" s")?;
-    // A comma inside can only be that of a locale: the next figure stands behind `s, `.
+    // A comma within the number can only be a decimal comma: the next figure follows `s, `.
     let seconds = figure(&text.replace(',', "."))?;
     Some((figure(bytes)?, positive(seconds)?, text.contains(',')))
 }
@@ -127,14 +128,14 @@ impl<'a> Options<'a> {
         values.flat_map(|value| value.split(',')).any(|flag| flags.contains(&flag))
     }
 
-    /// What it did: bytes in seconds.
+    /// The result: so many bytes in so many seconds.
     fn disk(&self, bytes: f64, seconds: f64) -> Result<Disk, String> {
         let (does, access, target) = self.way()?;
         let mut row = DiskRow::new(access, does, bytes / seconds);
         row.block = self.block();
         row.depth = Some(1);
         row.threads = Some(1);
-        // It does one operation after the other.
+        // dd does one operation after the other.
         let count = row.block.and_then(|block| positive(bytes / block.0 as f64));
         row.operations = count.and_then(|count| positive(count / seconds));
         if does == Does::Write {
@@ -149,7 +150,7 @@ impl<'a> Options<'a> {
         Ok(Disk { target: target.to_owned(), direct: Some(direct), ..reading::disk(row) })
     }
 
-    /// Flushes for each write, of which `count` were done; `None` if unknown.
+    /// Flushes per write, if `count` writes were done; `None` if unknown.
     fn flushed(&self, count: Option<f64>) -> Option<f64> {
         if self.has(&["oflag"], WAITS_EACH) {
             return Some(1.0);
@@ -160,7 +161,7 @@ impl<'a> Options<'a> {
         Some(0.0)
     }
 
-    /// The way that bytes went, and the file or disk.
+    /// Whether dd read, wrote or copied, and the file or disk.
     fn way(&self) -> Result<(Does, Access, &'a str), String> {
         let disk = |key: &str| self.get(key).filter(|path| !NOT_DISKS.contains(path));
         match (disk("if"), disk("of")) {
@@ -176,14 +177,14 @@ impl<'a> Options<'a> {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Payload of an operation: 512 bytes, if the user asked for nothing.
+    /// Payload of an operation: 512 bytes, if the user requested no size.
     //= GNU coreutils manual, dd: "the default is 512 bytes"
     fn block(&self) -> Option<Bytes> {
         let Some(text) = self.get("bs") else {
             let given = self.get("ibs").or(self.get("obs")).is_some();
             return (!given).then_some(Bytes(512));
         };
-        // `MB` and `kB` of dd are decimal, and its `M` and `MiB` binary.
+        // dd's `MB` and `kB` are decimal, its `M` and `MiB` binary.
         let decimal = text.ends_with('B') && !text.ends_with("iB");
         size(text).filter(|_| !decimal)
     }

@@ -1,4 +1,4 @@
-//! DiskSpd, the engine of CrystalDiskMark: its text.
+//! The text of DiskSpd, the engine of CrystalDiskMark.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
@@ -8,7 +8,7 @@ use crate::reading::{
     FOR_P99, FOR_P999, Line, MILLI, Notes, command, figure, positive, size, time,
 };
 
-/// DiskSpd's text.
+/// The format of DiskSpd's text.
 pub(crate) static DISKSPD: Format = Format {
     id: "diskspd",
     label: "DiskSpd, text",
@@ -22,11 +22,11 @@ pub(crate) static DISKSPD: Format = Format {
     ..Format::RESULTS
 };
 
-/// The percentiles that are read.
+/// Names of the percentiles that are read.
 const PERCENTILES: &[&str] = &["50th", "99th", "3-nines", "max"];
-/// The line that begins the results.
+/// The start of the line after which the results follow.
 const RESULTS: &str = "Results for timespan ";
-/// Tables, and the kind of their operations; `None` for the sum.
+/// Names of the tables, and the kind of their operations; `None` for reads and writes together.
 const TABLES: &[(&str, Option<Does>)] =
     &[("Total IO", None), ("Read IO", Some(Does::Read)), ("Write IO", Some(Does::Write))];
 
@@ -42,9 +42,9 @@ fn starts(text: &str) -> bool {
             && text.lines().take(4).any(|line| line.contains("timespan:"))
 }
 
-/// What the parameters say.
+/// What the command line requested, as DiskSpd prints it before the results.
 #[derive(Default)]
-struct Asked {
+struct Requested {
     timespans: u32,
     targets: u32,
     target: String,
@@ -54,7 +54,7 @@ struct Asked {
     direct: Option<bool>,
 }
 
-/// The sum of a table.
+/// The sum in the last line of a table.
 struct Total {
     does: Option<Does>,
     bytes: f64,
@@ -64,13 +64,13 @@ struct Total {
 
 #[derive(Default)]
 struct Reader {
-    asked: Asked,
+    requested: Requested,
     seconds: Option<f64>,
     threads: Option<u32>,
-    /// The table that is being read, and its columns.
+    /// The kind of operation and the columns of the table that is being read.
     table: Option<(Option<Does>, Vec<String>)>,
     totals: Vec<Total>,
-    /// Percentiles by their name, of reads, writes, and both, in milliseconds.
+    /// Percentiles in milliseconds by their name, such as `99th`: of reads, of writes, and of all operations.
     percentiles: Vec<(String, [Option<f64>; 3])>,
 }
 
@@ -79,7 +79,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut results = false;
     let used = section.up_to(|Line { text, .. }, used| {
         let line = text.trim();
-        // The next run of a script, or the prompt behind the last one.
+        // The output ends at the next run of a script, or at a prompt.
         if results && starts(&section.text[used..]) || used > 0 && command(line).is_some() {
             return false;
         }
@@ -87,32 +87,37 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         if results {
             reader.result(line);
         } else {
-            reader.asked.takes(line);
+            reader.requested.takes(line);
         }
         true
     });
-    let Reader { asked, seconds, .. } = &reader;
-    if asked.timespans > 1 {
+    let Reader { requested, seconds, .. } = &reader;
+    if requested.timespans > 1 {
         return Err("it has several timespans, which are not told apart".to_owned());
     }
-    let access = asked.access.ok_or("the order of the places is not in it")?;
+    let access = requested.access.ok_or("the order of the places is not in it")?;
     let seconds = seconds.ok_or("the results are missing")?;
     let rows = reader.rows(access, seconds);
     if rows.is_empty() {
         return Err("no operation was done".to_owned());
     }
     let mut notes = Notes::default();
-    if asked.targets > 1 {
-        notes.at(section.line, format!("the figures are sums over {} files", asked.targets));
+    if requested.targets > 1 {
+        notes.at(section.line, format!("the figures are sums over {} files", requested.targets));
     }
     if rows.len() > 1 {
         notes.at(section.line, "reads and writes share the operations in flight");
     }
-    let disk = Disk { target: asked.target.clone(), direct: asked.direct, rows, ..Disk::default() };
+    let disk = Disk {
+        target: requested.target.clone(),
+        direct: requested.direct,
+        rows,
+        ..Disk::default()
+    };
     Ok(Found::of("DiskSpd", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
-impl Asked {
+impl Requested {
     fn takes(&mut self, line: &str) {
         let after = |key: &str| line.strip_prefix(key).map(str::trim);
         if after("timespan:").is_some() {
@@ -160,7 +165,7 @@ impl Reader {
         }
     }
 
-    /// The rows: of reads and writes each, and of both where both were done.
+    /// One row for reads and one for writes; if both were done, also one for all operations.
     fn rows(&self, access: Access, seconds: f64) -> Vec<DiskRow> {
         let done =
             |does: Does| self.totals.iter().any(|t| t.does == Some(does) && t.operations > 0.0);
@@ -174,9 +179,9 @@ impl Reader {
         let mut row = DiskRow::new(access, does, positive(total.bytes / seconds)?);
         row.operations = positive(total.operations / seconds);
         row.seconds = Some(seconds);
-        row.block = self.asked.block;
+        row.block = self.requested.block;
         row.threads = self.threads;
-        row.depth = self.asked.depth.filter(|_| !both || does == Does::Mix);
+        row.depth = self.requested.depth.filter(|_| !both || does == Does::Mix);
         row.mean = total.mean;
         let column = match does {
             Does::Read => 0,
@@ -199,7 +204,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
     line.split('|').map(str::trim)
 }
 
-/// The sum in the last line of a table, behind `total:`.
+/// Reads the last line of a table; `rest` is the text after `total:`.
 fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
     let values: Vec<&str> = cells(rest).collect();
     let of = |name: &str| {
@@ -214,7 +219,7 @@ fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
     })
 }
 
-/// Of `   99th |      4.075 |      3.153 |      3.779`.
+/// Reads a line such as `   99th |      4.075 |      3.153 |      3.779`.
 fn percentile(line: &str) -> Option<(String, [Option<f64>; 3])> {
     let mut parts = cells(line);
     let name = parts.next()?;

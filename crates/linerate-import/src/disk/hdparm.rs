@@ -1,11 +1,11 @@
-//! hdparm -t and -T.
+//! `hdparm -t` and `hdparm -T`.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 
 use crate::format::{Format, Found, Section};
 use crate::reading::{Line, Notes, disk, figure, outcome, positive};
 
-/// Timings of hdparm.
+/// The format of hdparm's timings.
 pub(crate) static HDPARM: Format = Format {
     id: "hdparm",
     label: "hdparm -t",
@@ -21,12 +21,12 @@ pub(crate) static HDPARM: Format = Format {
     ..Format::RESULTS
 };
 
-/// Bytes of its MB.
+/// Number of bytes in an MB of hdparm.
 //= hdparm 9.65, hdparm.c: total_MB is counted in TIMING_BUF_MB of 1024 * 1024 bytes
 const MB: f64 = 1_048_576.0;
-/// Lines that it writes of each disk, at the most.
+/// Largest number of lines that hdparm writes for each disk.
 const LINES: usize = 6;
-/// What a line measures: its words, and whether the cache was bypassed; `None` for memory.
+/// The words of each measurement, and whether it bypassed the cache; `None` if it read from memory.
 const KINDS: &[(&str, Option<bool>)] = &[
     ("Timing buffered disk reads:", Some(false)),
     ("Timing O_DIRECT disk reads:", Some(true)),
@@ -67,7 +67,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(found)
 }
 
-/// What was measured, and bytes in a second and seconds of `1024 MB in  3.00 seconds = 341.01 MB/sec`.
+/// Which measurement a line is, its bytes per second, and its seconds: `1024 MB in  3.00 seconds = 341.01 MB/sec`.
 fn timed(line: &str) -> Option<(Option<bool>, (f64, f64))> {
     let (rest, direct) =
         KINDS.iter().find_map(|(start, direct)| Some((line.strip_prefix(start)?, *direct)))?;

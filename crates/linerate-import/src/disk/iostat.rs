@@ -6,7 +6,7 @@ use linerate_units::Bytes;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{MILLI, Notes, command_of, figure, outcome, positive, time};
 
-/// `iostat -x`.
+/// The format of `iostat -x`.
 pub(crate) static IOSTAT: Format = Format {
     id: "iostat",
     label: "iostat -x",
@@ -24,14 +24,14 @@ pub(crate) static IOSTAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Bytes by the start of a column that has them: sectors, kB and MB of 1024.
+/// Number of bytes in the unit of each column of rates: sectors, kB and MB, which are powers of 1024.
 //= sysstat 12.6.1, iostat.c: rsec/s are 512 bytes, fctr is 2 for kB and 2048 for MB
 const BYTES: &[(&str, f64)] = &[("kB/s", 1024.0), ("MB/s", 1_048_576.0), ("sec/s", 512.0)];
-/// Most rows of a device.
+/// Largest number of rows that are read of a device.
 const MOST_ROWS: usize = 1_000;
-/// Most devices.
+/// Largest number of devices.
 const MOST_DEVICES: usize = 256;
-/// Lines in which the first table begins.
+/// Number of lines within which the first table must begin.
 const HEAD: usize = 16;
 
 fn is_processors(line: &str) -> bool {
@@ -53,11 +53,11 @@ impl<'a> Columns<'a> {
         is_extended.then_some(Self(names))
     }
 
-    /// The values of a row by the names of the columns; `None` if it is none.
+    /// The values of a line by the names of the columns; `None` if it is not a row.
     fn row<'b>(&'b self, line: &'b str) -> Option<Row<'b>> {
         let mut words = line.split_whitespace();
         let device = words.next()?;
-        // The comma is that of a locale.
+        // A comma can only be a decimal comma.
         let values: Option<Vec<f64>> = words.map(|word| figure(&word.replace(',', "."))).collect();
         let values = values.filter(|values| values.len() + 1 == self.0.len())?;
         Some(Row { device, names: &self.0[1..], values })
@@ -77,7 +77,7 @@ impl Row<'_> {
         self.values.get(at).copied()
     }
 
-    /// Requests of a kind; `None` if there were none.
+    /// Figures of reads or of writes, whose columns begin with `letter`; `None` if there were none.
     fn of(&self, does: Does, letter: char) -> Option<DiskRow> {
         let get = |end: &str| self.get(&format!("{letter}{end}"));
         let operations = positive(get("/s")?)?;
@@ -95,7 +95,7 @@ impl Row<'_> {
     }
 }
 
-/// A device, and its rows with the number of the report of each.
+/// A device and its rows, each with the number of its report.
 struct Device {
     name: String,
     line: u64,
@@ -105,17 +105,17 @@ struct Device {
 #[derive(Default)]
 struct Reader<'a> {
     columns: Option<Columns<'a>>,
-    /// Whether the lines are about processors.
+    /// Whether the current lines are about processors.
     processors: bool,
-    /// Tables that were begun.
+    /// Number of tables of devices begun so far.
     reports: usize,
-    /// Whether the line with the system was read: the report behind it is the first one.
+    /// Whether the line with the system was read: the next report is the first one.
     banner: bool,
     devices: Vec<Device>,
 }
 
 impl<'a> Reader<'a> {
-    /// Takes a line; `false` if it is behind the output.
+    /// Reads a line; `false` if it follows the output.
     fn takes(&mut self, line: u64, text: &'a str) -> bool {
         if let Some(columns) = Columns::of(text) {
             self.columns = Some(columns);
@@ -155,9 +155,9 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// The number of the report that is the mean since the start of the system, and not of a load.
+    /// Number of the report with the mean since the system started, which is not of a load; `None` if there is none.
     fn since_start(&self, command: Option<&str>) -> Option<usize> {
-        // `-y` may stand among other letters.
+        // `-y` may be written among other letters, as in `-xy`.
         let leaves_out = |command: &str| {
             let mut words = command.split_whitespace();
             words.any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('y'))
@@ -175,7 +175,7 @@ fn is_numbers(line: &str) -> bool {
     line.split_whitespace().all(|word| figure(&word.replace(',', ".")).is_some())
 }
 
-/// Whether it is the time of a report: `06/03/2024 10:00:01 AM`.
+/// Whether a line has the time of a report: `06/03/2024 10:00:01 AM`.
 fn is_date(line: &str) -> bool {
     line.starts_with(|c: char| c.is_ascii_digit())
         && line.contains(':')
@@ -208,7 +208,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.complete("no device had a request")
 }
 
-/// What is said where the first report is left out, and where it is all there is.
+/// The notes for a first report that is left out, and for one that is the only report.
 const FIRST: &str = "its first report is the mean since the start of the system, and is left out: iostat -y does so itself";
 const ONLY: &str = "its only report may be the mean since the start of the system, and not of a load: iostat -x -y 1 5 shows that";
 
@@ -267,7 +267,7 @@ mod tests {
         ] {
             assert_eq!(waits(&parsed(&format!("{before}{HEAD}{two}"))), kept, "{before}");
         }
-        // Without any head it is unknown which is the first.
+        // Without a line before the tables it is unknown which report is the first.
         assert_eq!(waits(&parsed(&two)), [5, 7]);
         let one = parsed(&format!("{HEAD}{}", new("sda", 3, 5)));
         assert_eq!(waits(&one), [5]);

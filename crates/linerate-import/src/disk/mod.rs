@@ -1,6 +1,6 @@
 //! Outputs of programs that measure disks, and of copies of files.
 //!
-//! Each file here has one program.
+//! Each module here reads one program, or programs with similar outputs.
 
 pub(crate) mod copies;
 pub(crate) mod dd;

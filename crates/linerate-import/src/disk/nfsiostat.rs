@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, figure, outcome, positive, time};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static NFSIOSTAT: Format = Format {
     id: "nfsiostat",
     label: "nfsiostat",
@@ -23,19 +23,19 @@ pub(crate) static NFSIOSTAT: Format = Format {
 };
 
 const KIB: f64 = 1024.0;
-/// Most mounts.
+/// Largest number of mounts.
 const MOST_MOUNTS: usize = 256;
-/// Longest mount point.
+/// Longest mount point in bytes.
 const MOST_NAME: usize = 4_096;
 
-/// The mount point of `nas:/a mounted on /mnt/a:`.
+/// The mount point in a line such as `nas:/a mounted on /mnt/a:`.
 fn mounted(line: &str) -> Option<&str> {
     let (from, point) = line.trim().split_once(" mounted on ")?;
     let point = point.strip_suffix(':')?;
     (from.contains(":/") && point.starts_with('/') && point.len() <= MOST_NAME).then_some(point)
 }
 
-/// The kind of operations of the head of a table.
+/// Whether the head of a table is of reads or of writes.
 fn kind(line: &str) -> Option<Does> {
     match line.split_whitespace().next()? {
         "read:" => Some(Does::Read),
@@ -44,7 +44,8 @@ fn kind(line: &str) -> Option<Does> {
     }
 }
 
-/// The operations of `14184.900 115279.276 8.127 0 (0.0%) 1.064 1.101`: rate, kB/s, kB of each, sent again, round trip.
+/// Reads `14184.900 115279.276 8.127 0 (0.0%) 1.064 1.101`: operations/s, kB/s, kB per operation, retransmissions,
+/// round trip in ms, whole time in ms.
 fn row(does: Does, line: &str) -> Option<DiskRow> {
     let mut words = line.split_whitespace();
     let mut next = || figure(words.next()?);
@@ -57,13 +58,13 @@ fn row(does: Does, line: &str) -> Option<DiskRow> {
     Some(row)
 }
 
-/// Whether a line is one of a report.
+/// Whether a line belongs to a report.
 fn is_part(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
     first.is_empty() || first.ends_with("op/s") || first == "ops/s" || figure(first).is_some()
 }
 
-/// A mount with its line, its reports, and the rows of the last one.
+/// A mount: its line, the number of its reports, and the rows of the last one.
 struct Mount<'a> {
     point: &'a str,
     line: u64,
@@ -118,7 +119,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.complete("no mount had a request")
 }
 
-/// What is said of the only report.
+/// The note for a mount with only one report.
 const ONLY: &str = "its only report may be the mean since the mount, and not of a load: the second one of nfsiostat 5 2 is of 5 seconds";
 
 #[cfg(test)]
@@ -126,7 +127,7 @@ mod tests {
     use super::super::helper::{disks, notes, rate};
     use super::*;
 
-    /// A report: reads in a second, kB of each, milliseconds.
+    /// A report with reads only: operations per second, kB of each, and milliseconds of each.
     fn report(operations: f64, each: f64, ms: f64) -> String {
         format!(
             "\nnas:/pool/a mounted on /srv/a:\n\n           ops/s       rpc bklog\n        {operations:.3}           0.000\n\nread:              \

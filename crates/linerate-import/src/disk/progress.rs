@@ -1,4 +1,4 @@
-//! Lines of progress of scp and rsync, each about one file. Those of rsync belong to its output.
+//! Lines of progress of scp and rsync, each about one file. Those of rsync are part of its output.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Outcome, Tool};
 use linerate_units::Bytes;
@@ -6,7 +6,7 @@ use linerate_units::Bytes;
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, command, figure, lookup, outcome, positive, quoted};
 
-/// Lines of progress of scp.
+/// The format of scp's lines of progress.
 pub(crate) static SCP: Format = Format {
     id: "scp",
     label: "scp, progress",
@@ -19,7 +19,7 @@ pub(crate) static SCP: Format = Format {
     ..Format::RESULTS
 };
 
-/// Factors of the units of rates, which are powers of 1024 in both programs.
+/// Factors of the units of rates, which are powers of 1024 in scp and in rsync.
 //= OpenSSH 9.8, progressmeter.c: format_rate divides by 1024; rsync 3.5.0, progress.c: rate /= 1024.0
 const RATES: &[(&str, f64)] = &[
     ("GB/s", 1_073_741_824.0),
@@ -28,41 +28,41 @@ const RATES: &[(&str, f64)] = &[
     ("kB/s", 1024.0),
     ("B/s", 1.0),
 ];
-/// Units of the sizes of scp.
+/// Factors of the units of sizes in lines of scp.
 const SIZES: &[(&str, f64)] =
     &[("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("KB", 1024.0), ("B", 1.0), ("", 1.0)];
-/// Most files of one output.
+/// Largest number of files in one output.
 const MOST: usize = 1_000;
-/// Most signs of per cent in a line.
+/// Largest number of per cent signs in a line that are tried.
 const MOST_SIGNS: usize = 16;
-/// Longest line that is one of progress, in bytes.
+/// Longest line in bytes that can be one of progress.
 const LONGEST: usize = 4_096;
 
 /// A line of progress.
 #[derive(Debug, Clone, PartialEq)]
 struct Line<'a> {
     program: &'static str,
-    /// Name of the file; empty where it stands in the line before.
+    /// Name of the file; empty if it is in the line before.
     name: &'a str,
     done: bool,
-    /// Bytes that were moved.
+    /// Number of bytes that were copied.
     bytes: Option<f64>,
-    /// Bytes in a second.
+    /// Bytes per second.
     rate: f64,
-    /// Seconds that it took, if it is done.
+    /// Seconds that the copy took, if it is finished.
     seconds: Option<f64>,
 }
 
 impl<'a> Line<'a> {
-    /// Of `disk.img   100% 4096MB 112.3MB/s   00:36`, and of
-    /// `  4,294,967,296 100%  110.23MB/s    0:00:37 (xfr#1, to-chk=0/1)`.
+    /// Reads a line of scp, `disk.img   100% 4096MB 112.3MB/s   00:36`, or of rsync, `  4,294,967,296 100%
+    /// 110.23MB/s    0:00:37 (xfr#1, to-chk=0/1)`.
     fn of(line: &'a str) -> Option<Self> {
-        // The line is overwritten in place.
+        // The line is overwritten in place, with carriage returns.
         let line = line.trim_end().rsplit('\r').next()?.trim();
         if line.len() > LONGEST || !line.contains("B/s") {
             return None;
         }
-        // A name may have such a sign as well, and a line of progress those that it overwrote.
+        // A per cent sign may also be in the name, or left over from text that was overwritten.
         let signs = line.rmatch_indices('%').take(MOST_SIGNS);
         signs.into_iter().find_map(|(at, _)| Self::parts(&line[..at], &line[at + 1..]))
     }
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
         let mut words = behind.split_whitespace();
         let first = words.next()?;
         let (program, name, bytes, rate) = match scaled(first, RATES) {
-            // rsync has the bytes on the left.
+            // A line of rsync has the bytes before the per cent sign.
             Some(rate) => ("rsync", "", figure(&left.replace(',', "")), rate),
             None => ("scp", left, Some(scaled(first, SIZES)?), scaled(words.next()?, RATES)?),
         };
@@ -99,13 +99,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A number with one of these units.
+/// A number with one of these units, multiplied by the unit's factor.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '/');
     Some(figure(digits)? * lookup(units, &text[digits.len()..])?)
 }
 
-/// Seconds of `00:36` or `0:00:37`.
+/// Seconds in a time such as `00:36` or `0:00:37`.
 fn clock(text: &str) -> Option<f64> {
     let mut parts = text.split(':').map(figure);
     let first = parts.next()??;
@@ -113,12 +113,13 @@ fn clock(text: &str) -> Option<f64> {
     text.contains(':').then_some(seconds)
 }
 
-/// Whether it is a line of progress of rsync.
+/// Whether a line is one of progress of rsync.
 pub(super) fn is_rsync(text: &str) -> bool {
     Line::of(text).is_some_and(|line| line.program == "rsync")
 }
 
-/// The lines of progress of a section, up to another line. The name of a file may stand before each.
+/// Reads the lines of progress at the start of a section, up to any other line. The name of a file may be in the line
+/// before.
 pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
     let (mut found, mut open) = (Found::default(), None);
     let (mut short, mut program) = (0, "");

@@ -1,4 +1,4 @@
-//! Reads the lines of an output into facts.
+//! Reads the lines of an output, and collects facts from them.
 
 use linerate_facts::Inventory;
 
@@ -7,16 +7,16 @@ use crate::reading::{Found, Line, Notes, Section, command};
 /// Largest number of lines of one output that are read.
 const MOST_LINES: usize = 200_000;
 
-/// Reads the lines of an output into facts.
+/// The lines of an output, and the facts that were read from them.
 pub(super) struct Reading<'a> {
-    /// The lines that are not blank, up to a prompt, without blanks at their ends.
+    /// The lines up to the next prompt, without blank ones, and without blanks at their ends.
     pub(super) lines: Vec<Line<'a>>,
     /// The command before the output.
     pub(super) command: Option<&'a str>,
-    /// What was read.
+    /// The facts that were read.
     pub(super) facts: Inventory,
     pub(super) notes: Notes,
-    /// Bytes up to the prompt.
+    /// Number of bytes up to the prompt.
     used: usize,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Reading<'a> {
         Self::until(section, is_prompt)
     }
 
-    /// The lines of a section, behind the first one up to one at which something else begins.
+    /// The lines of a section up to one for which `ends` is true; the first line is always included.
     pub(super) fn until(section: &Section<'a>, ends: impl Fn(&str) -> bool) -> Self {
         let mut reading = Self {
             lines: Vec::new(),
@@ -51,7 +51,7 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// Takes each line. Those of which `take` makes `None` are not understood, and have notes.
+    /// Reads each line with `take`. If it returns `None`, the line is not understood and gets a note.
     pub(super) fn each(&mut self, mut take: impl FnMut(&mut Self, Line<'a>) -> Option<()>) {
         for line in std::mem::take(&mut self.lines) {
             if take(self, line).is_none() {
@@ -65,7 +65,7 @@ impl<'a> Reading<'a> {
         self.notes.strange(line.number, line.text);
     }
 
-    /// The content, with the name of the program. It is an error if there is none.
+    /// The facts, as the output of the program `tool`. It is an error if there are no facts and no notes.
     pub(super) fn found(self, tool: &str) -> Result<Found, String> {
         if self.facts == Inventory::default() && self.notes.0.is_empty() {
             return Err("it ends before anything is complete".to_owned());
@@ -73,7 +73,7 @@ impl<'a> Reading<'a> {
         Ok(Found { facts: self.facts, ..Found::of(tool, self.used, self.notes) })
     }
 
-    /// The name that follows a program's name and options in the command before the output: that of a port.
+    /// The argument after the program's name and options in the command before the output: the name of a port.
     pub(super) fn argument(&self, program: &str) -> Option<&'a str> {
         let mut words = self.command?.split_whitespace();
         words.find(|word| word.rsplit('/').next() == Some(program))?;
@@ -81,7 +81,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Keeps a fact; `None` if it was not understood, and is unknown.
+/// Stores a fact; `None`, so that the value is unknown, if it was not understood.
 pub(super) fn understood<T>(into: &mut Option<T>, fact: Option<T>) -> Option<()> {
     *into = fact;
     into.is_some().then_some(())

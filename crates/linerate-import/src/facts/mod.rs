@@ -1,4 +1,4 @@
-//! Readers of facts about a host, as people paste them.
+//! Readers of facts about a host, from outputs that people paste.
 
 mod cpu;
 mod dmesg;
@@ -36,10 +36,10 @@ use linerate_facts::nic::{Network, Nic};
 
 use crate::reading::MOST;
 
-/// Largest number of ports that are found by their names.
+/// Largest number of ports that are kept, as each is found by its name.
 const MOST_PORTS: usize = 1_024;
 
-/// The thing with a key in a list that is sorted by it, which is added if it is new; `None` if there are too many.
+/// The entry with this key in a list sorted by key, added if it is new; `None` if the list is full.
 fn entry<T, K: Ord>(
     all: &mut Vec<T>,
     key: K,
@@ -57,7 +57,7 @@ fn entry<T, K: Ord>(
     all.get_mut(at)
 }
 
-/// The port with a name, which is added if it is new; `None` if there are too many.
+/// The port with this name, added if it is new; `None` if there are too many ports.
 fn port<'a>(network: &'a mut Network, name: &str) -> Option<&'a mut Nic> {
     let is_last = network.nics.last().is_some_and(|nic| nic.name == name);
     let known = if is_last {

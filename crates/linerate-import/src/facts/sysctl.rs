@@ -1,4 +1,4 @@
-//! `sysctl`: settings of the kernel's network.
+//! Reads the output of `sysctl`: settings of the kernel's network.
 
 use linerate_facts::Tunable;
 
@@ -17,12 +17,12 @@ pub(crate) static SYSCTL: Format = Format {
     ..Format::FACTS
 };
 
-/// Start of the names of settings that are read.
+/// Start of the names of the settings that are kept.
 const NETWORK: &str = "net.";
 /// Longest value that is kept, in bytes.
 const LONGEST: usize = 256;
 
-/// The name and the value of `net.core.rmem_max = 212992`.
+/// The name and the value in a line such as `net.core.rmem_max = 212992`.
 fn setting(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let (name, value) = (name.trim_end(), value.trim());
@@ -38,7 +38,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let is_other = |line: &str| setting(line).is_none() && !line.trim().is_empty();
     let mut reading = Reading::until(section, is_other);
     for line in std::mem::take(&mut reading.lines) {
-        // Settings of other parts of the kernel are passed over.
+        // Settings of other parts of the kernel are skipped.
         let found = setting(line.text).filter(|(name, _)| name.starts_with(NETWORK));
         let Some((name, value)) = found else { continue };
         if value.len() > LONGEST || reading.facts.tunables.len() >= MOST {

@@ -1,4 +1,4 @@
-//! `lsusb -t`: what hangs on USB, with the speed of its wire.
+//! Reads the output of `lsusb -t`: USB devices, with the speed of their links.
 
 use linerate_facts::usb::Function;
 use linerate_units::Rate;
@@ -18,13 +18,13 @@ pub(crate) static LSUSB: Format = Format {
     ..Format::FACTS
 };
 
-/// Classes of hubs: what hangs on them counts.
+/// Classes of hubs: the devices behind a hub are kept, not the hub.
 const HUBS: [&str; 2] = ["root_hub", "Hub"];
-/// Starts of the lines that `-v` adds.
+/// Starts of the further lines that `-v` prints.
 const MORE: [&str; 2] = ["ID ", "/sys/bus/usb/"];
 
-/// `|__ Port 1: Dev 7, If 0, Class=Vendor Specific Class, Driver=lan78xx, 480M`, and the line of a root:
-/// `/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M`.
+/// Reads a line such as `|__ Port 1: Dev 7, If 0, Class=Vendor Specific Class, Driver=lan78xx, 480M`, or that of a
+/// root hub: `/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M`.
 fn function(line: &str) -> Option<Function> {
     let line = line.trim();
     if !line.starts_with("/:") && !line.starts_with("|__") {
@@ -33,7 +33,7 @@ fn function(line: &str) -> Option<Function> {
     let (_, rest) = line.split_once(": Dev ")?.1.split_once("Class=")?;
     let (class, rest) = rest.split_once(", Driver=")?;
     let (driver, speed) = rest.rsplit_once(", ")?;
-    // Speeds of 1.5 Mb/s are those of keyboards.
+    // The speed may be 1.5 Mb/s, as that of keyboards.
     let speed = speed.strip_suffix('M')?;
     let mbps = decimal(speed.split('.').next()?)?.checked_mul(1_000_000)?;
     let driver = driver.split('/').next().unwrap_or_default();

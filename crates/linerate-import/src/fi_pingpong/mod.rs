@@ -1,4 +1,4 @@
-//! `fi_pingpong` of libfabric. Sizes are abbreviated by powers of 1024, `MB/sec` is 10^6 bytes.
+//! `fi_pingpong` of libfabric. Sizes are abbreviated by powers of 1024; `MB/sec` is 10^6 bytes per second.
 //!
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
@@ -8,7 +8,7 @@ use linerate_record::reported::SizeRow;
 use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MICRO, Notes, bytes, count, nanos, number, ping_pong, rate};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static FI_PINGPONG: Format = Format {
     id: "fi-pingpong",
     label: "fi_pingpong, text",
@@ -51,7 +51,7 @@ fn row(line: &str, number_of_line: u64, notes: &mut Notes) -> Option<SizeRow> {
     }
     Some(SizeRow {
         size: bytes(size)?,
-        // `1k` may be 1000 to 1999.
+        // A count of `1k` may be 1000 to 1999, and so is unknown.
         samples: count(sent),
         mean: Some(nanos(number(micros)?, MICRO)?),
         rate: number(megabytes).and_then(|value| rate(value, 8e6)),

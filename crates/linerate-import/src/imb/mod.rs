@@ -1,6 +1,6 @@
-//! Intel MPI Benchmarks: `PingPong`, `Sendrecv`, `Allreduce` and their like. The header decides the columns.
+//! Intel MPI Benchmarks: `PingPong`, `Sendrecv`, `Allreduce` and others. The heading of a table names its columns.
 //!
-//! `Mbytes/sec` is 10^6 bytes from version 2018 on and 2^20 before: size and time prove which.
+//! `Mbytes/sec` is 10^6 bytes per second since version 2018, and 2^20 before: size and time prove which.
 //= https://github.com/intel/mpi-benchmarks, src_cpp and src_c: releases up to 4.1 divide by 2^20
 
 use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Trip};
@@ -11,7 +11,7 @@ use crate::format::{Extent, Format, Found, Section};
 use crate::launch::hosts;
 use crate::reading::{Line, MEBIBYTE, Notes, lookup, outcome, quoted, rate, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static IMB: Format = Format {
     id: "imb",
     label: "Intel MPI Benchmarks, text",
@@ -30,14 +30,15 @@ pub(crate) static IMB: Format = Format {
     ..Format::RESULTS
 };
 
-/// What stands before the name of a benchmark.
+/// Start of the line that names a benchmark.
 const NAME: &str = "# Benchmarking ";
-/// Bits in a second of an Mbyte/sec of newer versions.
+/// Bits per second in one Mbyte/sec of newer versions.
 const MEGABYTE: f64 = 8e6;
-/// Largest difference of two rounded figures that agree.
+/// Largest relative difference of two figures that agree but for rounding.
 const ROUNDED: f64 = 0.01;
 
-/// Benchmarks of messages between pairs: the start of the name, messages in one time, whether the rate counts both ways.
+/// Benchmarks of messages between pairs of processes: start of the name, messages per time, whether the rate counts
+/// both ways.
 const PAIRS: &[(&str, f64, bool)] = &[
     ("PingPong", 1.0, false),
     ("PingPing", 1.0, false),
@@ -51,7 +52,7 @@ fn is_rule(line: &str) -> bool {
         && line.strip_prefix('#').is_some_and(|rest| rest.trim_end().bytes().all(|b| b == b'-'))
 }
 
-/// The columns by their names: the size and the repetitions, and those behind them.
+/// Names of the columns, with what their cells are.
 const COLUMNS: [(&str, Field); 8] = [
     ("#bytes", Field::Size),
     ("#repetitions", Field::Samples),
@@ -69,7 +70,7 @@ fn is_header(line: &str) -> bool {
     is_own && names.all(|name| lookup(&COLUMNS[2..], name).is_some())
 }
 
-/// Whether an output goes on at its title or at the head of its table.
+/// Whether an output continues at its title, or at the heading of its table.
 fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().unwrap_or("");
     let mut lines = before.lines();
@@ -83,7 +84,7 @@ fn goes_on(before: &str, rest: &str) -> bool {
 struct Reading<'a> {
     name: &'a str,
     columns: Vec<Field>,
-    /// Rows, with rates as newer versions count them.
+    /// Rows of the table. Rates are in the unit of newer versions.
     rows: Vec<SizeRow>,
 }
 
@@ -94,7 +95,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut used = 0;
     for Line { number, text, end } in section.lines() {
         let line = text.trim();
-        // The next benchmark has a title of its own; what stands behind the table is no part of it.
+        // The next benchmark has its own title; lines after the table are not part of it.
         if !reading.rows.is_empty() && line.starts_with('#') {
             break;
         }
@@ -116,7 +117,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 impl Reading<'_> {
-    /// Reads a row; whether it is one.
+    /// Reads a row; `false` if the line is not a row.
     fn row(&mut self, line: &str, notes: &mut Notes) -> bool {
         let Some(mut row) = Field::row(&self.columns, line) else {
             return false;
@@ -131,10 +132,10 @@ impl Reading<'_> {
         has_any
     }
 
-    /// Bits in a second of the unit that the largest message proves; `None` if it proves none.
+    /// Bits per second in the unit of the rates, proved by the largest message; `None` if it proves no unit.
     fn unit(&self, messages: f64) -> Option<f64> {
         let row = self.rows.iter().max_by_key(|row| row.size)?;
-        // The rate is that of the slowest process.
+        // The rate is that of the slowest process, so the longest time belongs to it.
         let time = row.most.or(row.mean)?;
         let bits = row.size.0 as f64 * 8.0 * messages / time.secs();
         let fits = |unit: &f64| {
@@ -171,7 +172,7 @@ impl Reading<'_> {
     }
 }
 
-/// Mbytes/sec of a rate that was read as newer versions write it.
+/// The number of Mbytes/sec in a rate that was read in the unit of newer versions.
 fn in_unit(rate: Rate) -> f64 {
     rate.0 as f64 / MEGABYTE
 }

@@ -17,7 +17,7 @@ fn a_ping_pong_is_half_a_round_trip_and_proves_its_unit() {
     assert_eq!(table.rows.len(), 20);
     let last = table.rows[19];
     assert_eq!((last.size, last.samples, last.mean), (Bytes(262_144), Some(160), ns(48_820)));
-    // 5121.09 x 2^20 bytes in a second.
+    // The sample has 5121.09 x 2^20 bytes per second.
     assert_eq!(last.rate, Some(Rate((5121.09_f64 * 8.0 * 1_048_576.0).round() as u64)));
     assert_eq!(old.notes, []);
     let new = part(&PINGPONG.replace("5121.09", "5369.60"));

@@ -9,7 +9,7 @@ use linerate_units::{Nanos, Rate};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, Notes, flag};
 
-/// iperf 2, CSV.
+/// The format of iperf 2's CSV.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-csv",
     label: "iperf 2, CSV",
@@ -23,19 +23,19 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// A line.
+/// The fields of a line.
 struct Record<'a> {
     ports: [u16; 2],
     id: &'a str,
     from: f64,
     to: f64,
     rate: u64,
-    /// Jitter in milliseconds, lost datagrams, all datagrams.
+    /// Jitter in milliseconds, number of lost datagrams, number of all datagrams.
     datagrams: Option<(f64, u64, u64)>,
 }
 
-/// `20261128101513,127.0.0.1,55564,127.0.0.1,17021,1,0.0-0.5,466223164,7459570624`, of UDP with jitter, lost and
-/// all datagrams, share, out of order.
+/// Reads `20261128101513,127.0.0.1,55564,127.0.0.1,17021,1,0.0-0.5,466223164,7459570624`. With UDP, further fields
+/// follow: jitter, lost datagrams, all datagrams, share lost, out of order.
 fn record(line: &str) -> Option<Record<'_>> {
     if !line.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -84,17 +84,18 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.complete("it has no line of a whole test")
 }
 
-/// Records by their test. The last one of each stream has the whole time, and so has its sum (id -1).
+/// The records of each test, with its first line. The last record of a stream covers the whole time, as does the sum
+/// (id -1).
 fn tests<'a, 'b>(records: &'a [(u64, Record<'b>)]) -> Vec<(u64, Vec<&'a Record<'b>>)> {
     let mut tests: Vec<(u64, Vec<&Record<'_>>)> = Vec::new();
-    // Ports of the streams of the last test, by their id.
+    // Ports of each stream of the last test, by the id of the stream.
     let mut streams: BTreeMap<&str, [u16; 2]> = BTreeMap::new();
     for (line, record) in records {
         let known = streams.get(record.id).is_none_or(|ports| *ports == record.ports);
         let mut first = streams.values().take(1).flatten();
         let shared = first.any(|port| record.ports.contains(port));
         match tests.last_mut() {
-            // The sum of a test has no ports of its own.
+            // The record with the sum of a test has no ports of its own.
             Some((_, test)) if (known && shared) || record.id == "-1" => test.push(record),
             _ => {
                 streams.clear();
@@ -108,7 +109,7 @@ fn tests<'a, 'b>(records: &'a [(u64, Record<'b>)]) -> Vec<(u64, Vec<&'a Record<'
 
 fn transfer(records: &[&Record<'_>], known: Option<bool>) -> Option<Transfer> {
     let end = records.iter().map(|record| record.to).fold(0.0, f64::max);
-    // Streams of one test end nearly together.
+    // The streams of a test end at nearly the same time.
     let whole = |record: &&&Record<'_>| record.from == 0.0 && record.to >= 0.9 * end;
     let wholes = records.iter().filter(whole).filter(|record| record.id != "-1");
     let last: BTreeMap<&str, &Record<'_>> = wholes.map(|record| (record.id, *record)).collect();

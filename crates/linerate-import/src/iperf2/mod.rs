@@ -1,4 +1,4 @@
-//! iperf 2: its text, and its CSV.
+//! Readers of iperf 2: its text, and its CSV.
 
 pub(crate) mod csv;
 #[cfg(test)]

@@ -10,7 +10,7 @@ fn samples_are_read_as_before() {
     insta::assert_snapshot!(all("iperf2"));
 }
 
-/// Figures that a person reads in the samples.
+/// The figures that a person reads in the samples, compared with those that were read here.
 #[test]
 fn figures_are_those_of_the_text() {
     let table = "\
@@ -62,7 +62,7 @@ fn absurd_and_incomplete_rows_are_said() {
         (transfer(&whole).retransmits, transfer(&whole).goodput.0),
         (Some(1), 27_400_000_000)
     );
-    // As published: a digit of the rate is missing.
+    // The sample is as published: a digit of its rate is missing.
     assert!(notes(&text("2.0-tcp-server.txt")).contains("does not fit"));
     assert!(!notes(&text("2.0-udp.txt")).contains("does not fit"));
     let refused = format!("{}read failed: Connection refused\n", text("2.1.8-tcp.txt"));

@@ -1,11 +1,11 @@
-//! Text of iperf 2.
+//! Reads the text of iperf 2.
 
 use super::transfer;
 use crate::format::{Extent, Format, Found, Section, Start};
 use crate::iperf_row::{Row, Strange, bracket, bytes, row, word};
 use crate::reading::{self, Line, Notes};
 
-/// iperf 2, text.
+/// The format of iperf 2's text.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-text",
     label: "iperf 2, text",
@@ -20,10 +20,10 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Rule of a banner.
+/// The line of dashes around a banner.
 const RULE: &str = "------------------------------------------------------------";
 
-/// Starts of lines that say nothing about the result.
+/// Starts of lines that have nothing about the result.
 const PASSED_OVER: &[&str] = &[
     "-----",
     "UDP buffer size: ",
@@ -35,21 +35,21 @@ const PASSED_OVER: &[&str] = &[
     "[ CT]",
 ];
 
-/// Most tests of a server's output.
+/// Largest number of tests in the output of a server.
 const MOST_TESTS: usize = 1_000;
-/// Bytes before a line that are looked at to find whether an output goes on there.
+/// Number of bytes before a line that are searched for rows, to decide whether an output continues there.
 const LOOKED_BACK: usize = 400;
 
 fn starts(Start { text, line: first, next }: Start<'_>) -> bool {
     if first == RULE {
         return is_banner(next);
     }
-    // What is left of an output whose first lines were cut.
+    // The rest of an output whose first lines are missing begins with the server's report.
     if first.ends_with("Server Report:") && bracket(first).is_some() {
         return row(next).is_some();
     }
     let connects = |line: &str| bracket(line).is_some_and(|(_, rest)| is_connection(rest));
-    // The lines of the first connections may stand before the banner.
+    // The lines of the first connections may precede the banner.
     if connects(first) {
         return text.lines().take(20).any(is_banner)
             || text.lines().take(20).any(|line| row(line).is_some_and(|row| is_ours(&row)));
@@ -57,7 +57,7 @@ fn starts(Start { text, line: first, next }: Start<'_>) -> bool {
     is_header(first) && row(next).is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
 }
 
-/// iperf3 has two digits behind the point, and pads the times.
+/// Whether a row is of iperf 2: iperf3 prints two digits after the point, and pads the times.
 fn is_ours(row: &Row<'_>) -> bool {
     let marked = row.rest.ends_with("sender") || row.rest.ends_with("receiver");
     let padded = row.wide && row.digits == 2;
@@ -78,7 +78,7 @@ fn is_connection(rest: &str) -> bool {
     rest.trim_start().starts_with("local ") && rest.contains(" connected with ")
 }
 
-/// Whether the output before a line goes on there: all lines but a banner behind rows.
+/// Whether the output before a line continues there: with any line but a banner after rows.
 fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
@@ -87,42 +87,42 @@ fn goes_on(before: &str, text: &str) -> bool {
     text.starts_with('[') || !before[from..].lines().any(|line| row(line).is_some())
 }
 
-/// The tests of an output, and what all of them share.
+/// The tests of an output, and the settings that all tests share.
 #[derive(Debug, Default)]
 pub(super) struct Lines<'a> {
     pub(super) udp: bool,
-    /// Ports that this end connects to, and listens on.
+    /// TCP or UDP port that this end connects to, and the one that it listens on.
     pub(super) connects_to: Option<u16>,
     pub(super) listens_on: Option<u16>,
-    /// Payload of a write or of a datagram in bytes.
+    /// Payload of a write or a datagram, in bytes.
     pub(super) block: Option<u64>,
-    /// Size of the socket buffer that the user requested.
+    /// Size of the socket buffer that the user requested, in bytes.
     pub(super) buffer: Option<f64>,
     /// Whether rows have retransmits and windows.
     pub(super) enhanced: bool,
     pub(super) tests: Vec<Test<'a>>,
     pub(super) notes: Notes,
-    /// Whether a header or other words stand behind the last row.
+    /// Whether a heading or other text follows the last row.
     apart: bool,
     used: usize,
 }
 
-/// Connections that were tested together.
+/// Connections that were measured together.
 #[derive(Debug, Default)]
 pub(super) struct Test<'a> {
-    /// Number of the line in the input.
+    /// Number of the test's first line in the input.
     pub(super) line: u64,
     pub(super) connections: Vec<Connection<'a>>,
     pub(super) rows: Vec<Row<'a>>,
-    /// Rows that the server reported to the client.
+    /// Rows that the server reported to the client at the end of the test.
     pub(super) server: Vec<Row<'a>>,
 }
 
-/// A connection.
+/// A connection of a test, as its line describes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Connection<'a> {
     pub(super) id: &'a str,
-    /// Port of this end, and of the other one.
+    /// TCP or UDP port of this end, and of the far end.
     pub(super) ports: [u16; 2],
     pub(super) reverse: bool,
     pub(super) duplex: bool,
@@ -146,7 +146,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 impl<'a> Lines<'a> {
     fn read(&mut self, section: &Section<'a>) {
         let mut strange = Strange::default();
-        // The server's report follows a line that says so, and perhaps a header.
+        // Whether the next row belongs to the server's report, which follows its own heading and perhaps that of a
+        // table.
         let mut server = false;
         for Line { number: place, text, end } in section.lines() {
             let line = text.trim();
@@ -173,7 +174,7 @@ impl<'a> Lines<'a> {
         if strange.end(&mut self.notes) {
             self.used = section.text.len();
         }
-        // A report alone stands for the rows of the client, which were cut.
+        // If a test has only the server's report, its rows replace those of the client, which are missing.
         for test in self.tests.iter_mut().filter(|test| test.rows.is_empty()) {
             test.rows.clone_from(&test.server);
         }
@@ -193,7 +194,7 @@ impl<'a> Lines<'a> {
             let mut rows = test.rows.iter();
             rows.any(|before| before.id == row.id && before.from == 0.0)
         };
-        // Tables without lines of connections, of which each begins at zero.
+        // In tables without lines of connections, a row that begins at zero begins a new test.
         if apart && self.tests.last().is_some_and(begun) && self.tests.len() < MOST_TESTS {
             self.tests.push(Test { line, ..Test::default() });
         }
@@ -203,7 +204,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Takes a line that is no row. Returns whether it was understood.
+    /// Reads a line that is not a row. Returns whether it was understood.
     fn line(&mut self, line: &'a str, place: u64) -> bool {
         if is_header(line) {
             self.enhanced |= line.contains("Rtry") && line.contains("Cwnd/RTT");
@@ -243,9 +244,9 @@ impl<'a> Lines<'a> {
 
     fn connection(&mut self, id: &'a str, rest: &str, place: u64) -> bool {
         if is_connection(rest) {
-            // A connection behind rows is one of another test.
-            let again = self.tests.last().is_some_and(|test| !test.rows.is_empty());
-            if again && self.tests.len() < MOST_TESTS {
+            // A connection after rows belongs to the next test.
+            let is_next = self.tests.last().is_some_and(|test| !test.rows.is_empty());
+            if is_next && self.tests.len() < MOST_TESTS {
                 self.tests.push(Test { line: place, ..Test::default() });
             }
             let known = connection(id, rest);
@@ -260,7 +261,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// `local 127.0.0.1 port 37844 connected with 127.0.0.1 port 17001 (reverse) (icwnd/mss/irtt=319/32741/13)`
+/// Reads `local 127.0.0.1 port 37844 connected with 127.0.0.1 port 17001 (reverse) (icwnd/mss/irtt=319/32741/13)`.
 fn connection<'a>(id: &'a str, rest: &str) -> Option<Connection<'a>> {
     let (near, far) = rest.split_once(" connected with ")?;
     let port = |text: &str| {
@@ -280,7 +281,8 @@ fn connection<'a>(id: &'a str, rest: &str) -> Option<Connection<'a>> {
     })
 }
 
-/// `256 KByte (WARNING: requested  128 KByte)`, `85.3 KByte (default)`, `64.0 KByte`
+/// The buffer that the user requested, from `256 KByte (WARNING: requested  128 KByte)` or `64.0 KByte`; `None` for
+/// `85.3 KByte (default)`.
 fn requested(size: &str) -> Option<f64> {
     if size.contains("(default)") {
         return None;
@@ -291,7 +293,7 @@ fn requested(size: &str) -> Option<f64> {
     bytes(value, unit).filter(|size| *size > 0.0)
 }
 
-/// `1470 byte datagrams, ..`, `131072 Byte`, `128 KByte`
+/// Number of bytes in `1470 byte datagrams, ..`, `131072 Byte` or `128 KByte`.
 fn block_size(size: &str) -> Option<u64> {
     let (value, rest) = word(size)?;
     let unit = word(rest)?.0;

@@ -1,4 +1,4 @@
-//! From the rows of a test to transfers.
+//! Makes transfers from the rows of a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use linerate_record::reported::{Carrier, Counted, Lost, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
-use crate::iperf_command::asked;
+use crate::iperf_command::requested;
 use crate::iperf_row::{CONTRADICTS, Row, number, ticks, word};
 use crate::reading::{Notes, flag};
 
-/// The transfers of a test.
+/// The transfers of a test, one for each direction.
 pub(super) fn all(
     lines: &Lines<'_>,
     test: &Test<'_>,
@@ -44,7 +44,7 @@ pub(super) fn all(
         .filter_map(|view| view.transfer(both))
         .map(|mut one| {
             if let Some(command) = command {
-                asked(&mut one, command);
+                requested(&mut one, command);
             }
             one
         })
@@ -64,16 +64,16 @@ pub(super) fn all(
     transfers
 }
 
-/// One direction of a test.
+/// One direction of a test, with its rows.
 struct View<'a> {
     lines: &'a Lines<'a>,
     test: &'a Test<'a>,
     direction: Direction,
-    /// Whether the end that wrote the output sends.
+    /// Whether the end that wrote the output is the sender.
     sends: bool,
-    /// Rows of all streams together: intervals, then the whole time.
+    /// Rows of this direction for all streams together: those of intervals, then that of the whole time.
     rows: Vec<&'a Row<'a>>,
-    /// The row of the whole time of each stream.
+    /// For each stream, the row of the whole time.
     each: Vec<&'a Row<'a>>,
 }
 
@@ -99,10 +99,10 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The row of the whole time, if it is there, and the rows of its intervals.
+    /// The row of the whole time (`None` if it is missing), and the rows of the intervals.
     fn whole(&self) -> Option<(Option<&'a Row<'a>>, Vec<&'a Row<'a>>)> {
         let end = self.rows.iter().map(|row| row.to).fold(0.0, f64::max);
-        // The last interval may end a little later than the whole.
+        // The last interval may end a little after the end of the whole time.
         let whole = |row: &&Row<'_>| row.from == 0.0 && row.to >= 0.95 * end;
         let Some(at) = self.rows.iter().rposition(whole) else {
             return (!self.rows.is_empty()).then(|| (None, self.rows.clone()));
@@ -116,12 +116,12 @@ impl<'a> View<'a> {
             return self.cut(&intervals, both);
         };
         let reports = &self.test.server;
-        // The reports of all streams, if each has one.
+        // The server's report is used only if it covers all streams.
         let reported = self.direction == Direction::Forward
             && !reports.is_empty()
             && reports.len() == self.each.len();
         let counted = if reported || !self.sends { Counted::Receiver } else { Counted::Sender };
-        // Streams of versions without a sum are added up.
+        // Versions that print no sum: the rates of the streams are added.
         let single = whole.is_sum() || self.each.len() <= 1;
         let rate = match (reported, single) {
             (true, _) => reports.iter().map(|row| row.rate).sum(),
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         Some(transfer)
     }
 
-    /// A transfer with what is known of any.
+    /// A transfer with the figures that every output has.
     fn begun(&self, rate: f64, counted: Counted, both: bool) -> Transfer {
         let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
         let rate = Rate(rate.round() as u64);
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
         transfer
     }
 
-    /// A transfer whose output ends before the row of the whole time.
+    /// A transfer from intervals, if the row of the whole time is missing.
     fn cut(&self, intervals: &[&Row<'_>], both: bool) -> Option<Transfer> {
         let (ticks, tick) = ticks(intervals);
         let mean = ticks.iter().sum::<f64>() / ticks.len().max(1) as f64;
@@ -171,24 +171,24 @@ impl<'a> View<'a> {
         let mut transfer = self.begun(mean, counted, both);
         transfer.seconds = tick.map(|tick| tick * ticks.len() as f64);
         (transfer.ticks, transfer.tick) = (ticks, tick);
-        // Only the row of the whole time has the sum.
+        // The number of retransmits for the whole time is only in the row of the whole time.
         transfer.retransmits = None;
         Some(transfer)
     }
 
-    /// `59116/0          3     3581K/1781(2809) us  2167735`: calls and errors, retransmits, the congestion window
-    /// and the round-trip time at the end of the interval.
+    /// Reads `59116/0          3     3581K/1781(2809) us  2167735`: calls and errors, retransmits, and the congestion
+    /// window and round-trip time at the end of the interval.
     fn kernel(&self, transfer: &mut Transfer) {
-        let told = |row: &Row<'_>| {
+        let result_of = |row: &Row<'_>| {
             let mut words = row.rest.split_whitespace().skip(1);
             let retransmits: u64 = words.next()?.parse().ok()?;
             let (window, trip) = words.next()?.split_once("K/")?;
             let trip = trip.split_once('(').map_or(trip, |(trip, _)| trip);
             Some((retransmits, window.parse::<u64>().ok()?, trip.parse::<u64>().ok()?))
         };
-        let totals = self.each.iter().map(|row| told(row).map(|(n, ..)| n));
+        let totals = self.each.iter().map(|row| result_of(row).map(|(n, ..)| n));
         transfer.retransmits = totals.sum::<Option<u64>>().filter(|_| !self.each.is_empty());
-        let all: Vec<_> = self.test.rows.iter().filter_map(told).collect();
+        let all: Vec<_> = self.test.rows.iter().filter_map(result_of).collect();
         let largest = all.iter().map(|(_, window, _)| *window).max();
         transfer.window = largest.filter(|n| *n > 0).map(|n| Bytes(n.saturating_mul(1024)));
         let trips: Vec<u64> = all.iter().map(|(.., trip)| *trip).filter(|n| *n > 0).collect();
@@ -202,16 +202,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// The directions of rows.
+/// Finds the direction of each row.
 struct Ways<'a> {
-    /// Whether a connection is one of the way back, by its id.
+    /// For each connection, by its id: whether its direction is reverse.
     back: BTreeMap<&'a str, bool>,
-    /// Whether all are.
+    /// Whether the direction of all connections is reverse.
     all_back: bool,
 }
 
 impl<'a> Ways<'a> {
-    /// A connection to the port that this client listens on is the way back of a test in both directions.
+    /// In a test of both directions, a connection to the port that this client listens on carries the reverse
+    /// direction.
     fn new(lines: &Lines<'_>, test: &Test<'a>) -> Self {
         let back = |connection: &Connection<'a>| {
             let [near, far] = connection.ports;
@@ -224,7 +225,7 @@ impl<'a> Ways<'a> {
         Self { all_back: !back.is_empty() && back.values().all(|back| *back), back }
     }
 
-    /// The direction of a row. Rows of the way back of a connection have a star.
+    /// The direction of a row. In a connection used both ways, the rows of the reverse direction have a star.
     fn of(&self, row: &Row<'_>) -> Direction {
         let known = self.back.get(row.id).copied().unwrap_or(false);
         if row.id.starts_with('*')
@@ -239,7 +240,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Datagrams of rows: `0.001 ms 0/3570 (0%)`.
+/// Sum of the datagrams of rows such as `0.001 ms 0/3570 (0%)`.
 fn lost<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Option<Lost> {
     let mut sum: Option<Lost> = None;
     for row in rows {

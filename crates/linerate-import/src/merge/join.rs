@@ -1,25 +1,25 @@
-//! Joins two values of one fact.
+//! Joins two values of the same fact.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crate::reading::{MOST, Notes};
 
-/// Joins values, and notes those that differ.
+/// Joins values of the same fact, and adds a note if they differ.
 #[derive(Default)]
 pub(super) struct Joiner {
-    /// What the values belong to.
+    /// Name of the thing whose values are joined, for notes.
     about: String,
     pub(super) notes: Notes,
 }
 
 impl Joiner {
-    /// Says what the next values belong to.
+    /// Sets the name of the thing whose values are joined next.
     pub(super) fn about(&mut self, what: &str) {
         what.clone_into(&mut self.about);
     }
 
-    /// A note that two values differ.
+    /// Adds a note that two values differ.
     pub(super) fn differ(&mut self, what: &str, first: &str, later: &str) {
         let about = &self.about;
         let what = format!(
@@ -28,7 +28,7 @@ impl Joiner {
         self.notes.push(None, what);
     }
 
-    /// A value that may be unknown.
+    /// Joins a value that is `None` if it is unknown.
     pub(super) fn option<T: PartialEq + Display>(
         &mut self,
         what: &str,
@@ -38,7 +38,7 @@ impl Joiner {
         self.shown(what, into, from, T::to_string);
     }
 
-    /// A value that may be unknown, with its words.
+    /// Joins a value that is `None` if it is unknown; `words` shows it in a note.
     pub(super) fn shown<T: PartialEq>(
         &mut self,
         what: &str,
@@ -53,7 +53,7 @@ impl Joiner {
         *into = Some(later);
     }
 
-    /// A text that is empty if it is unknown.
+    /// Joins a text that is empty if it is unknown.
     pub(super) fn text(&mut self, what: &str, into: &mut String, from: String) {
         if from.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl Joiner {
         *into = from;
     }
 
-    /// A number that is 0 if it is unknown.
+    /// Joins a number that is 0 if it is unknown.
     pub(super) fn number<T>(&mut self, what: &str, into: &mut T, from: T)
     where
         T: PartialEq + Default + Copy + std::fmt::LowerHex,
@@ -78,14 +78,14 @@ impl Joiner {
         *into = from;
     }
 
-    /// A list that is empty if it is unknown.
+    /// Joins a list that is empty if it is unknown.
     pub(super) fn list<T: PartialEq + Display>(
         &mut self,
         what: &str,
         into: &mut Vec<T>,
         from: Vec<T>,
     ) {
-        /// Items that a note shows.
+        /// Largest number of items that a note shows.
         const SHOWN: usize = 16;
         if from.is_empty() {
             return;
@@ -101,14 +101,14 @@ impl Joiner {
     }
 }
 
-/// Takes a value that is known, and of which a difference says nothing.
+/// Replaces a value by a later one that is known, without a note if they differ.
 pub(super) fn later<T: Default + PartialEq>(into: &mut T, from: T) {
     if from != T::default() {
         *into = from;
     }
 }
 
-/// Adds things to a list: one with the key of another is joined with it.
+/// Adds things to a list. A thing whose key is in the list already is joined with the one there.
 pub(super) fn keyed<T, K: Ord>(
     into: &mut Vec<T>,
     from: Vec<T>,

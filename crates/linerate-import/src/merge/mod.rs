@@ -1,4 +1,4 @@
-//! Facts of several outputs about one host, as those of one machine.
+//! Merges the facts of several outputs about one host.
 
 mod join;
 mod port;
@@ -20,11 +20,11 @@ use self::join::{Joiner, keyed, later};
 use crate::reading::MOST;
 
 /// Adds the facts of another output about the same host. Ports and RDMA devices are matched by name, PCI devices by
-/// address, CPUs, nodes and interrupts by number. A value that is known counts for more than one that is not. Of two
-/// different known values the later one counts, and a note is returned; counters and free memory just change.
+/// address, CPUs, nodes and interrupts by number. A known value replaces an unknown one. Of two different known
+/// values the later one is kept, and a note is returned; counters and free memory change without a note.
 ///
-/// Ports that no output gives an index get one that no kernel gives. Merge a single output into an empty inventory,
-/// too: this also finds the bridges above each device and the device of each port.
+/// Ports for which no output has an index get one that no kernel uses. Merge even a single output into an empty
+/// inventory: this also finds the bridges above each device, and the device of each port.
 pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     let mut joiner = Joiner::default();
     machine(&mut joiner, &mut into.machine, from.machine);
@@ -58,7 +58,7 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     joiner.notes.0
 }
 
-/// Adds gaps that are new.
+/// Adds the gaps that are not in the list yet.
 fn gaps(into: &mut Vec<Gap>, from: Vec<Gap>) {
     for gap in from {
         if into.len() < MOST && !into.contains(&gap) {
@@ -141,7 +141,7 @@ fn pci(joiner: &mut Joiner, into: &mut Device, from: Device) {
     joiner.about(&into.address.to_string());
     joiner.number("vendor id", &mut into.vendor, from.vendor);
     joiner.number("device id", &mut into.device, from.device);
-    // Without -v there is no programming interface.
+    // Without -v, lspci prints no programming interface, which is then 0.
     if from.class >> 8 != into.class >> 8 || from.class & 0xff != 0 {
         joiner.number("class", &mut into.class, from.class);
     }

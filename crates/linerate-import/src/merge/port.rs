@@ -1,4 +1,4 @@
-//! Joins network ports.
+//! Joins facts of network ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ pub(super) fn network(joiner: &mut Joiner, into: &mut Network, from: Network) {
     number(&mut into.nics);
 }
 
-/// The first index that no kernel gives: it is a signed number there.
+/// The first index that no kernel uses: the kernel's index is a signed number.
 const UNNUMBERED: u32 = i32::MAX as u32 + 1;
 
 fn is_numbered(nic: &Nic) -> bool {
     (1..UNNUMBERED).contains(&nic.index)
 }
 
-/// Gives each port without an index, or with that of another port, one of its own. The rules find ports by it.
+/// Gives a new index to each port that has none, or that of another port. Rules find ports by their index.
 fn number(nics: &mut [Nic]) {
     let mut used = BTreeSet::new();
     let mut next = UNNUMBERED;
@@ -33,8 +33,8 @@ fn number(nics: &mut [Nic]) {
     }
 }
 
-/// Whether an output tells the state of the port's link: `ip` and `Get-NetAdapter` give an index, `ethtool` tells
-/// whether speed is negotiated.
+/// Whether the output that a port comes from shows the state of its link: `ip` and `Get-NetAdapter` have an index,
+/// and `ethtool` shows whether speed is negotiated.
 fn tells_state(nic: &Nic) -> bool {
     nic.up || is_numbered(nic) || nic.link.autoneg.is_some() || !nic.down.is_empty()
 }
@@ -63,7 +63,7 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     into.is_virtual |= from.is_virtual;
     link(joiner, &mut into.link, from.link);
     later(&mut into.stack, from.stack);
-    // Settings that one command shows together.
+    // Settings that one command shows together, so that the later ones replace all earlier ones.
     into.fec = from.fec.or(into.fec.take());
     into.offloads = from.offloads.or(into.offloads.take());
     into.channels = from.channels.or(into.channels);
@@ -78,13 +78,13 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     counters(&mut into.counters, from.counters);
 }
 
-/// Keeps the first reading of what a later one replaces: it shows what has changed since.
+/// Keeps the first reading of values that a later output replaces, so that the change can be shown.
 fn earlier(into: &mut Nic, from: &Nic) {
     if from.coalesce.is_some() {
         let first = into.before.coalesce.or(into.coalesce);
         into.before.coalesce = first.or(from.before.coalesce);
     }
-    // Counters only grow: where one is smaller, the other reading is of another host.
+    // Counters only grow: if one is smaller in the later reading, that reading is of another host.
     let later: BTreeMap<&str, u64> =
         from.counters.iter().map(|new| (&*new.name, new.value)).collect();
     let has_grown = |old: &Counter| later.get(&*old.name).is_none_or(|new| *new >= old.value);
@@ -94,7 +94,7 @@ fn earlier(into: &mut Nic, from: &Nic) {
     }
 }
 
-/// Joins whether a port has a link. Where it has none, the speed of an earlier output is not its speed.
+/// Joins whether a port has a link. If it has none, the speed of an earlier output is dropped.
 fn state(joiner: &mut Joiner, into: &mut Nic, from: &Nic) {
     if !tells_state(from) {
         return;
@@ -110,7 +110,7 @@ fn state(joiner: &mut Joiner, into: &mut Nic, from: &Nic) {
     }
 }
 
-/// A device on another bus than PCI has two names: `virtio2` for `ip`, the slot for `ethtool`.
+/// Joins the name of the device. If it is not on PCI, it has two names: `virtio2` in `ip`, and the slot in `ethtool`.
 fn device(joiner: &mut Joiner, into: &mut Nic, from: String) {
     let is_slot = |name: &str| name.contains(':');
     if !into.device.is_empty() && !from.is_empty() && is_slot(&into.device) != is_slot(&from) {
@@ -138,7 +138,7 @@ fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
     joiner.list("modes of the other end", &mut into.peer, from.peer);
 }
 
-/// Counters grow: the later value counts.
+/// Joins counts of errors. Counters grow, so the later value is kept.
 fn errors(first: PortErrors, later: PortErrors) -> PortErrors {
     PortErrors {
         rx_packets: later.rx_packets.or(first.rx_packets),
@@ -155,7 +155,7 @@ fn errors(first: PortErrors, later: PortErrors) -> PortErrors {
     }
 }
 
-/// Counters grow: the later value counts.
+/// Joins counters by name. Counters grow, so the later value is kept.
 pub(super) fn counters(into: &mut Vec<Counter>, from: Vec<Counter>) {
     keyed(into, from, |counter| counter.name.clone(), |into, from| *into = from);
 }

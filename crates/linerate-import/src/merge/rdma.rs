@@ -1,4 +1,4 @@
-//! Joins RDMA devices.
+//! Joins facts of RDMA devices.
 
 use linerate_facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, LinkState,
@@ -26,7 +26,7 @@ pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infin
     gaps(&mut into.gaps, from.gaps);
 }
 
-/// What tells devices apart: the name; of one whose name no output shows its LID, or its GUID.
+/// The key of a device: its name, or, if no output shows the name, its LID and GUID.
 fn place(device: &IbDevice) -> (String, Option<u64>, Option<u64>) {
     if !device.name.is_empty() {
         return (device.name.clone(), None, None);
@@ -85,7 +85,7 @@ fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
     joiner.option("MTU", &mut into.mtu, from.mtu);
     joiner.option("largest MTU", &mut into.mtu_max, from.mtu_max);
     into.manages = from.manages.or(into.manages);
-    // The first reading shows what has grown since.
+    // The first reading is kept to show how the counters grew.
     let is_second =
         into.before.is_empty() && !into.counters.is_empty() && !from.counters.is_empty();
     if is_second {
@@ -94,7 +94,7 @@ fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
     counters(&mut into.counters, from.counters);
 }
 
-/// A rate whose width and speed are unknown says less than an equal one.
+/// Joins rates. A rate whose width and speed are unknown does not replace an equal one.
 fn rate(joiner: &mut Joiner, into: &mut Option<IbRate>, from: Option<IbRate>) {
     let is_vaguer = |from: &IbRate, into: &IbRate| from.width == 0 && from.rate == into.rate;
     let (Some(first), Some(later)) = (&*into, &from) else {
@@ -111,7 +111,7 @@ fn rate(joiner: &mut Joiner, into: &mut Option<IbRate>, from: Option<IbRate>) {
     joiner.shown("rate", into, from, IbRate::to_string);
 }
 
-/// A GID of which only the lower half is known says less than the whole one.
+/// Joins GIDs. One of which only the lower half is known does not replace a complete one.
 fn gid(into: &mut Gid, from: Gid) {
     let is_half = from.gid.starts_with("0000:0000:0000:0000:");
     let is_same = Guid::of_gid(&into.gid) == Guid::of_gid(&from.gid);

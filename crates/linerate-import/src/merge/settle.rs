@@ -1,4 +1,4 @@
-//! What follows from facts of several outputs together.
+//! Derives facts from the facts of several outputs together.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use linerate_facts::pci::{Address, DRIVERS, Device, NODES};
 
 use crate::facts::link_up;
 
-/// Links devices, ports and bridges, and ends gaps that were filled.
+/// Links devices, ports and bridges, and removes gaps that were filled.
 pub(super) fn settle(all: &mut Inventory) {
     all.pci.sort_by_key(|device| device.address);
     link_up(&mut all.pci);
     names(all);
     devices_of_ports(all);
-    ports_by_lid(all);
+    match_ports_by_lid(all);
     ports_of_interfaces(all);
     kept_counters(all);
     let data = || all.pci.iter().filter(|device| device.carries_data());
@@ -24,7 +24,7 @@ pub(super) fn settle(all: &mut Inventory) {
     all.gaps.retain(|gap| !(gap.what == DRIVERS && has_drivers || gap.what == NODES && has_nodes));
 }
 
-/// Gives devices the names of their ports.
+/// Gives each PCI device the names of its ports.
 fn names(all: &mut Inventory) {
     let nics = all.network.nics.iter().map(|nic| (&nic.pci, &nic.name));
     let rdma = all.infiniband.devices.iter().map(|device| (&device.pci, &device.name));
@@ -43,7 +43,7 @@ fn names(all: &mut Inventory) {
     }
 }
 
-/// Gives ports the node of their devices. Their drivers may be others: mlx4_en of mlx4_core.
+/// Gives each port the NUMA node of its device. The drivers of both may differ: mlx4_en and mlx4_core.
 fn devices_of_ports(all: &mut Inventory) {
     let devices: BTreeMap<String, &Device> =
         all.pci.iter().map(|device| (device.address.to_string(), device)).collect();
@@ -59,8 +59,8 @@ fn devices_of_ports(all: &mut Inventory) {
     }
 }
 
-/// Gives the counters of a port that an output calls by its LID to the port with that LID.
-fn ports_by_lid(all: &mut Inventory) {
+/// Moves the counters of a port that an output names only by its LID to the port with that LID.
+fn match_ports_by_lid(all: &mut Inventory) {
     let devices = &mut all.infiniband.devices;
     let is_named = |device: &IbDevice| !device.name.is_empty();
     let mut known: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn ports_by_lid(all: &mut Inventory) {
     devices.retain(|device| is_named(device) || !device.ports.is_empty());
 }
 
-/// Gives interfaces of IP over InfiniBand the number and the card of their ports, by the GUID.
+/// Gives each IPoIB interface the number and the card of its InfiniBand port, found by the GUID.
 fn ports_of_interfaces(all: &mut Inventory) {
     let ports = all.infiniband.devices.iter().flat_map(|device| {
         let of = |port: &IbPort| Some((port.guid()?, (port.number, device.pci.clone())));
@@ -114,12 +114,13 @@ fn ports_of_interfaces(all: &mut Inventory) {
     }
 }
 
-/// Of the counters of a driver, those are kept that a look at the host itself keeps. Which these are depends on the
-/// driver.
+/// Keeps only those counters of a driver that linerate also keeps when it reads the host itself. Which these are
+/// depends on the driver.
 fn kept_counters(all: &mut Inventory) {
     for nic in all.network.nics.iter_mut().filter(|nic| !nic.driver.is_empty()) {
         let driver = &nic.driver;
-        // Those that tell of no trouble go, and with them the packets of which others are a part.
+        // Counters that show no trouble are removed. The packets received are stored first: other counters are shares
+        // of them.
         let received = nic.errors.rx_packets;
         nic.errors.rx_packets = received.or_else(|| counted::received(&nic.counters));
         nic.counters.retain(|counter| counted::is_kept(driver, counter));

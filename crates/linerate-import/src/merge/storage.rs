@@ -1,4 +1,4 @@
-//! Joins disks and file systems.
+//! Joins facts of disks and file systems.
 
 use linerate_facts::block::{BlockDevice, FileSystem, Storage};
 
@@ -25,7 +25,7 @@ fn device(joiner: &mut Joiner, into: &mut BlockDevice, from: BlockDevice) {
     joiner.text("policy", &mut into.policy, from.policy);
     let turns = from.queue.rotational;
     joiner.option("whether it turns", &mut into.queue.rotational, turns);
-    // Each program rounds it in its own way.
+    // Programs round the size differently, so a difference gets no note.
     into.size = into.size.or(from.size);
     later(&mut into.layer, from.layer);
     if !from.paths.is_empty() {

@@ -38,7 +38,7 @@ fn a_known_value_counts_for_more_than_an_unknown_one() {
     assert_eq!(second.gids[0].gid, "fe80:0000:0000:0000:f452:1403:00aa:bbc2");
     assert_eq!(first.guid(), second.guid());
     assert_eq!(notes.len(), more.len());
-    // The vaguer rate of ibstat does not replace that of ibstatus.
+    // ibstat's rate, without width and speed, does not replace that of ibstatus.
     let roce = "CA 'mlx5_0'\nPort 1:\nState: Active\nRate: 100\nLink layer: InfiniBand\n";
     let status = text("ibstatus/roce.txt").replace("Ethernet", "InfiniBand");
     for order in [[roce, status.as_str()], [status.as_str(), roce]] {
@@ -68,7 +68,7 @@ fn two_different_values_are_noted_and_the_later_one_counts() {
     let (all, notes) = merged(&[up, down]);
     assert_eq!((all.network.nics[0].up, all.network.nics[0].link.speed), (false, None));
     assert_eq!(notes.len(), 1, "{notes:?}");
-    // An output that does not tell the state does not change it.
+    // An output that does not show the state of a link does not change it.
     let (all, notes) = merged(&[up, &text("ethtool-features/virtio.txt")]);
     assert!(all.network.nics[0].up && notes.is_empty(), "{notes:?}");
 }
@@ -82,7 +82,7 @@ fn ports_without_an_index_get_one_of_their_own() {
     assert_eq!(indices.len(), all.network.nics.len());
     let known = all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap();
     assert_eq!(known.index, 4);
-    // A later output gives the index.
+    // A later output has the index.
     let (all, _) = of(&["ethtool/virtio.txt", "ip/addresses.txt"]);
     assert_eq!(all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap().index, 4);
 }
@@ -98,7 +98,7 @@ fn a_pasted_session_is_one_machine() {
     let served = all.interrupts.by_port(&all.network.nics);
     let eth0 = all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap();
     assert_eq!(served[&eth0.index].len(), 3);
-    // Counters of zero are not kept once the driver is known.
+    // Counters of zero are removed once the driver is known.
     assert!(eth0.counters.is_empty());
     assert_eq!(ids(&all), [""; 0]);
 }
@@ -148,7 +148,7 @@ fn nothing_is_said_about_a_healthy_machine() {
     assert!(all.network.nics[0].is_fast());
 }
 
-/// A table of interrupts: queue `n` of eth1 is served by CPU `by(n)` of eight.
+/// A table of interrupts in which queue `n` of eth1 is served by CPU `by(n)` of eight.
 fn interrupts(by: impl Fn(usize) -> usize) -> String {
     let list = |word: &dyn Fn(usize) -> String| (0..8).map(word).collect::<Vec<_>>();
     let head = list(&|cpu| format!("CPU{cpu}")).join("  ");
@@ -173,7 +173,7 @@ fn queues_that_one_cpu_serves_are_odd_and_spread_ones_are_not() {
     let found = odd::find(&all);
     assert!(found[0].what.contains("all go to CPU 3 of 8"), "{}", found[0].what);
     assert_eq!(ids(&merged(&[ethtool, &interrupts(|queue| queue)]).0), [""; 0]);
-    // Ports whose indices are unknown are not taken for one.
+    // Two ports whose indices are unknown are not taken for the same port.
     let both = ethtool.replace("eth1", "eth5") + ethtool;
     let found = odd::find(&merged(&[&both, &interrupts(|_| 3)]).0);
     let subjects: Vec<&str> = found.iter().map(|odd| odd.subject.as_str()).collect();
@@ -184,7 +184,7 @@ fn queues_that_one_cpu_serves_are_odd_and_spread_ones_are_not() {
 fn a_card_without_a_node_is_no_oddity_where_no_output_shows_nodes() {
     let (all, _) = of(&["lspci/virtual-nn.txt", "numactl/two-nodes.txt"]);
     assert_eq!(ids(&all), [""; 0]);
-    // One device has a node: the firmware does not say that of the other.
+    // One device has a NUMA node, so for the other the firmware has not set one.
     let two = "01:00.0 Ethernet controller: Maker Model\n\tNUMA node: 0\n\tKernel driver in use: igb\n\
                02:00.0 Ethernet controller: Maker Model\n\tKernel driver in use: igb\n";
     let (all, _) = merged(&[two, &text("numactl/two-nodes.txt")]);

@@ -1,43 +1,43 @@
-//! Lines of NCCL's log (`NCCL_DEBUG=INFO`): what carries the messages between hosts.
+//! Reads lines of NCCL's log (`NCCL_DEBUG=INFO`): which network carries the messages between hosts.
 
 use crate::reading::quoted;
 use linerate_facts::infiniband::Layer;
 
-/// What stands before each message.
+/// The text before each message.
 const MARK: &str = " NCCL INFO ";
-/// Parts of messages with which a run begins.
+/// Starts of messages with which the log of a run begins.
 const FIRST: [&str; 4] = ["Bootstrap ", "NET/", "Using network ", "cudaDriverVersion "];
-/// Most ports that are kept: a host has fewer.
+/// Largest number of ports that are kept: a host has fewer.
 const MOST_PORTS: usize = 32;
-/// The variable with which a command chooses ports.
+/// Start of the variable with which a command chooses ports.
 const CHOICE: &str = "NCCL_IB_HCA=";
 
-/// The message of a line: `gpu-a:41822:41911 [0] NCCL INFO Using network Socket`.
+/// The message in a line such as `gpu-a:41822:41911 [0] NCCL INFO Using network Socket`.
 pub(super) fn said(line: &str) -> Option<&str> {
     line.split_once(MARK).map(|(_, said)| said.trim())
 }
 
-/// Whether a run may begin with this line of the log.
+/// Whether the log of a run may begin with this line.
 pub(super) fn begins(line: &str) -> bool {
     said(line).is_some_and(|said| FIRST.iter().any(|first| said.starts_with(first)))
 }
 
-/// Whether a line belongs to the log.
+/// Whether a line is part of the log.
 pub(super) fn is_part(line: &str) -> bool {
     said(line).is_some() || line.contains(" NCCL WARN ") || line.starts_with("NCCL version ")
 }
 
-/// What the log says of the network.
+/// What the log shows about the network.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// Why there is no RDMA.
+    /// Why RDMA is not used; empty if the log does not say.
     pub(super) no_rdma: String,
-    /// The interfaces of sockets, and the ports of RDMA with their layers.
+    /// The interfaces of sockets; and below, the ports of RDMA with their link layers.
     interfaces: Vec<String>,
     rdma: Vec<(String, Option<Layer>)>,
-    /// The network that is used: `Socket`, `IB`.
+    /// The network that NCCL uses: `Socket` or `IB`.
     network: String,
-    /// Whether messages between processes go by sockets.
+    /// Whether messages between processes use sockets.
     crosses: bool,
 }
 
@@ -55,7 +55,7 @@ impl Log {
                 keep(&mut self.rdma, (name, layer(&kind)));
             }
         } else if said.starts_with("NET/IB : No device found") {
-            // A library that is missing is the reason.
+            // If a library is missing, that is the reason, and is kept.
             if self.no_rdma.is_empty() {
                 self.no_rdma = quoted(said);
             }
@@ -66,7 +66,8 @@ impl Log {
         }
     }
 
-    /// Whether messages between `hosts` hosts, or those of the log, go by sockets.
+    /// Whether messages use sockets: either the log shows it, or its network is sockets and there are several
+    /// `hosts`.
     pub(super) fn is_sockets(&self, hosts: usize) -> bool {
         let is_named = match self.network.as_str() {
             "" => !self.interfaces.is_empty() && self.rdma.is_empty(),
@@ -83,7 +84,7 @@ impl Log {
         self.rdma.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// What carries the packets of RDMA, if it is one for all ports.
+    /// The link layer of the RDMA ports, if it is the same for all.
     pub(super) fn layer(&self) -> Option<Layer> {
         let (_, first) = self.rdma.first()?;
         first.filter(|_| self.rdma.iter().all(|(_, layer)| layer == first))
@@ -96,7 +97,7 @@ fn keep<T: PartialEq>(all: &mut Vec<T>, one: T) {
     }
 }
 
-/// Names, and what stands behind the colon, of `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eno1:192.0.2.1<0>`.
+/// Names, and the texts after their colons, in `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eno1:192.0.2.1<0>`.
 fn listed(list: &str) -> impl Iterator<Item = (String, String)> {
     let list = list.split(';').next().unwrap_or_default();
     list.split_whitespace().filter_map(|word| {
@@ -113,7 +114,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn layer(kind: &str) -> Option<Layer> {
-    // `1/IB/SHARP`.
+    // The text is like `1/IB/SHARP`.
     match kind.split('/').nth(1)? {
         "IB" => Some(Layer::InfiniBand),
         "RoCE" => Some(Layer::Ethernet),
@@ -121,16 +122,16 @@ fn layer(kind: &str) -> Option<Layer> {
     }
 }
 
-/// The devices that a command chooses, if it names each: `NCCL_IB_HCA=mlx5_0,mlx5_1:1`. A name without a number is the start
-/// of several.
-pub(super) fn asked(command: &str) -> Vec<String> {
+/// The devices that a command chooses, if it has their complete names: `NCCL_IB_HCA=mlx5_0,mlx5_1:1`. A name without
+/// a number can match several devices.
+pub(super) fn requested(command: &str) -> Vec<String> {
     let list = command.split_whitespace().find_map(|word| word.strip_prefix(CHOICE));
     let list = list.unwrap_or_default().trim_start_matches('=');
     let each = list.split(',').take(MOST_PORTS);
     let names: Option<Vec<String>> = each
         .map(|word| {
             let name = word.split(':').next().unwrap_or(word);
-            // `mlx5` is the start of all names of its driver.
+            // `mlx5` is the start of the names of all devices of its driver.
             let is_whole =
                 name.contains('_') || ["ib", "roce"].iter().any(|start| name.starts_with(start));
             let ends = name.ends_with(|c: char| c.is_ascii_digit());

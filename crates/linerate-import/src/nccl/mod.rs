@@ -1,7 +1,7 @@
-//! NCCL tests (`all_reduce_perf` and its like), and RCCL's, which print the same.
+//! NCCL tests (`all_reduce_perf` and others), and RCCL's tests, which print the same tables.
 //!
-//! `GB/s` is 10^9 bytes. `algbw` is the size over the time. `busbw` is what each processor sends and receives in a second:
-//! it is the one to hold against a link.
+//! `GB/s` is 10^9 bytes per second. `algbw` is the size over the time. `busbw` is what each processor sends and
+//! receives per second: this rate can be compared with that of a link.
 //= https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md
 
 use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Trip};
@@ -11,7 +11,7 @@ use crate::format::{Extent, Format, Found, Section};
 use crate::launch::{hosts, without_hosts};
 use crate::reading::{Line, MICRO, Notes, count, nanos, number, outcome, quoted, rate, run, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static NCCL: Format = Format {
     id: "nccl",
     label: "NCCL tests (all_reduce_perf, ...), text",
@@ -28,17 +28,18 @@ pub(crate) static NCCL: Format = Format {
     ..Format::RESULTS
 };
 
-/// The end of the names of the programs.
+/// The end of the names of the test programs.
 const PROGRAM: &str = "_perf";
-/// The program whose operation is a message from one processor to the next.
+/// The test in which each operation is a message from one processor to the next.
 const MESSAGES: &str = "sendrecv";
-/// Bits in a second of a GB/s.
+/// Bits per second in one GB/s.
 const GIGABYTE: f64 = 8e9;
-/// Lines at the end of an output, of which one has the mean of the rates: lines of the log may follow it.
+/// Number of lines at the end of an output within which the mean of the rates is searched: lines of the log may
+/// follow it.
 const LAST_LINES: usize = 64;
-/// Lines between the log of a run and the head of its table.
+/// Largest number of lines from the log of a run to the heading of its table.
 const NEXT_LINES: usize = 256;
-/// Most hosts that are kept.
+/// Largest number of hosts that are kept.
 const MOST_HOSTS: usize = 64;
 
 fn is_settings(line: &str) -> bool {
@@ -53,7 +54,8 @@ fn is_header(line: &str) -> bool {
     line.starts_with('#') && line.contains(" algbw ") && line.contains(" busbw ")
 }
 
-/// Whether an output goes on: each process may write its settings, and its log before, within and behind the table.
+/// Whether an output continues at a line: each process may print its settings, and its log before, within and after
+/// the table.
 fn goes_on(before: &str, rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or("");
     let is_log = log::begins(line);
@@ -63,7 +65,7 @@ fn goes_on(before: &str, rest: &str) -> bool {
     let mut last = before.trim_end().rsplit('\n').take(LAST_LINES).peekable();
     let is_open = last.peek().is_some_and(|line| line.starts_with('#') || log::is_part(line));
     let has_ended = last.any(|line| line.starts_with("# Avg bus"));
-    // A log behind a table is that of the next one, if one follows.
+    // A log after a table belongs to the next table, if there is one.
     let follows = || {
         let mut next = rest.lines().take(NEXT_LINES);
         let head = next.position(is_header);
@@ -72,7 +74,7 @@ fn goes_on(before: &str, rest: &str) -> bool {
     is_open && !has_ended || is_log && !follows()
 }
 
-/// One of the two halves of a row.
+/// Columns of one half of a row: out of place, or in place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Half {
     time: usize,
@@ -80,7 +82,7 @@ struct Half {
     wrong: usize,
 }
 
-/// The columns of both halves, by their places in the header.
+/// The columns of both halves, by their places in the heading.
 fn halves(header: &str) -> Vec<Half> {
     let names = header.trim_start_matches('#').split_whitespace();
     let mut found: Vec<Half> = Vec::new();
@@ -110,7 +112,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     found.complete("it has no table of sizes with a time")
 }
 
-/// The operation, by the name of the program in the command or in the output.
+/// The operation, from the name of the program in the command or in the output.
 fn operation<'a>(section: &Section<'a>) -> &'a str {
     let of = |text: &'a str| {
         let mut words = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
@@ -122,7 +124,7 @@ fn operation<'a>(section: &Section<'a>) -> &'a str {
 
 #[derive(Default)]
 struct Reading {
-    /// Columns of the header.
+    /// Number of columns in the heading.
     columns: usize,
     halves: Vec<Half>,
     rows: [Vec<SizeRow>; 2],
@@ -145,7 +147,7 @@ impl Reading {
         }
     }
 
-    /// `#  Rank  0 Group  0 Pid  14840 on node1 device  3 [0x01] NVIDIA H100`.
+    /// Reads the host of a process: `#  Rank  0 Group  0 Pid  14840 on node1 device  3 [0x01] NVIDIA H100`.
     fn host(&mut self, line: &str) {
         let rest = line.trim_start().strip_prefix("Rank ");
         let host = rest.and_then(|rest| rest.split_once(" on ")?.1.split_whitespace().next());
@@ -156,7 +158,7 @@ impl Reading {
         }
     }
 
-    /// Reads a row; whether it is one.
+    /// Reads a row; `false` if the line is not a row.
     fn row(&mut self, number_of_line: u64, line: &str, notes: &mut Notes) -> bool {
         let cells: Vec<&str> = line.split_whitespace().take(self.columns + 1).collect();
         let size = cells.first().and_then(|size| count(size));
@@ -194,7 +196,7 @@ impl Reading {
         }
         setup.ports = self.log.ports();
         if setup.ports.is_empty() {
-            setup.ports = command.map(log::asked).unwrap_or_default();
+            setup.ports = command.map(log::requested).unwrap_or_default();
         }
         setup.layer = self.log.layer();
         setup.no_rdma = std::mem::take(&mut self.log.no_rdma);
@@ -204,7 +206,7 @@ impl Reading {
     fn results(mut self, section: &Section<'_>, name: &str) -> Vec<Outcome> {
         let line = section.line;
         let setup = self.setup(section.command, name);
-        // The log names a network even where all processes are at one host.
+        // The log names a network even if all processes are at one host.
         let carrier = if self.log.is_sockets(setup.hosts.len()) {
             Carrier::Sockets
         } else {

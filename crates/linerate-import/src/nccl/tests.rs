@@ -53,12 +53,12 @@ fn what_is_wrong_is_said() {
     );
 }
 
-/// A line of the log.
+/// A line of the log with this message.
 fn info(said: &str) -> String {
     format!("gpu-a:77:81 [0] NCCL INFO {said}\n")
 }
 
-/// The set-up and the protocol of the table with these lines before it, or within it.
+/// The protocol and the set-up that are read from the table, with these messages before it or within it.
 fn with(lines: &[&str], is_before: bool) -> (Option<Carrier>, Setup) {
     let log: String = lines.iter().map(|said| info(said)).collect();
     let at = if is_before { 0 } else { TWO.find("#                    ").unwrap() };
@@ -100,7 +100,7 @@ fn sockets_that_a_host_does_not_need_carry_nothing() {
     assert_eq!(sizes(&part(&named).results[0]).carrier, Some(Carrier::Messages));
     let used = format!("{named}{}", info("Channel 00 : 0[7] -> 1[7] via NET/Socket/0"));
     assert_eq!(sizes(&part(&used).results[0]).carrier, Some(Carrier::Sockets));
-    // A log without a table has no result.
+    // A log without a table has no results.
     assert!(why(&info("Using network Socket")).contains("no table"));
 }
 
@@ -115,7 +115,7 @@ fn logs_belong_to_the_table_behind_them() {
         parts.iter().map(|part| (part.results.len(), sizes(&part.results[0]).carrier)).collect();
     let (sockets, messages) = (Some(Carrier::Sockets), Some(Carrier::Messages));
     assert_eq!(carriers, [(2, sockets), (2, messages)]);
-    // Behind the last table it is that of this one.
+    // A log after the last table belongs to that table.
     let behind = part(&format!("{TWO}{}", log("Using network Socket")));
     assert_eq!(sizes(&behind.results[0]).carrier, sockets);
 }
@@ -132,11 +132,11 @@ fn the_command_names_hosts_and_ports() {
     assert_eq!(setup.hosts, ["n1", "n2"]);
     assert_eq!(setup.ports, ["mlx5_0", "mlx5_1"]);
     assert!(!setup.command.contains("n1:8") && setup.command.ends_with("-g 1"));
-    // The start of names, and those that are left out, are no list.
+    // The start of names, and names that are excluded, do not list the ports.
     for options in ["-x NCCL_IB_HCA=mlx5", "-x NCCL_IB_HCA=^mlx5_3", ""] {
         assert_eq!(with(options).ports, [""; 0], "{options}");
     }
-    // Each command has a run of its own.
+    // Each command has its own run.
     let both = format!(
         "+ mpirun -H a,b ./all_reduce_perf\n{table}+ mpirun -H a,c ./all_reduce_perf\n{table}"
     );

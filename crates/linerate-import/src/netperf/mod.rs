@@ -1,4 +1,4 @@
-//! netperf: the tables under its banners, and lines of a name and a value (`-k`).
+//! netperf: the tables under its banners, and lines with a name and a value (`-k`).
 
 mod pairs;
 mod table;
@@ -11,7 +11,7 @@ use linerate_record::reported::{Carrier, Measured};
 use crate::format::{Format, Found, Section};
 use crate::reading::{Notes, lookup};
 
-/// netperf.
+/// The format of netperf.
 pub(crate) static FORMAT: Format = Format {
     id: "netperf",
     label: "netperf",
@@ -24,28 +24,28 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// What the banner says: `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to ..`.
+/// What a banner says: `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to ..`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Banner {
     carrier: Carrier,
     kind: Kind,
-    /// Whether more than one request was kept in flight (`first burst`); `None` if the banner does not say so.
+    /// Whether more than one request was kept in flight (`first burst`); `false` if the banner does not say so.
     burst: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
-    /// Payload in one direction.
+    /// Payload in one direction, as a stream.
     Stream(Direction),
-    /// Requests and responses.
+    /// Requests and responses on one connection.
     Requests,
-    /// The same, with a connection for each.
+    /// Requests and responses, with a new connection for each.
     Connections,
-    /// What the values say.
+    /// The test `omni`: its values show what it measured.
     Omni,
 }
 
-/// Words of a banner and what they mean.
+/// Texts in a banner, with the kind of test that each means.
 const KINDS: &[(&str, Kind)] = &[
     (" STREAM TEST", Kind::Stream(Direction::Forward)),
     (" UNIDIRECTIONAL SEND TEST", Kind::Stream(Direction::Forward)),
@@ -85,13 +85,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found::of("netperf", used, notes).with(title(first), section.line, measured))
 }
 
-/// The test's name in the banner.
+/// Name of the test in a banner.
 fn title(line: &str) -> &str {
     let line = line.strip_prefix("MIGRATED ").unwrap_or(line);
     line.split_once(" TEST").map_or(line, |(title, _)| title)
 }
 
-/// Bits per second of a unit.
+/// Bits per second in a unit.
 //= netperf 2.7.1: netlib.c, format_units; its MBytes are 2^20
 fn bits(unit: &str) -> Option<f64> {
     const UNITS: &[(&str, f64)] = &[
@@ -107,7 +107,7 @@ fn bits(unit: &str) -> Option<f64> {
     lookup(UNITS, unit)
 }
 
-/// A note that bytes have binary multiples.
+/// Adds a note if rates are in bytes, whose multiples are binary.
 fn binary(unit: &str, line: u64, notes: &mut Notes) {
     if unit.contains("Bytes/s") {
         let what =
@@ -116,13 +116,13 @@ fn binary(unit: &str, line: u64, notes: &mut Notes) {
     }
 }
 
-/// A number that is not negative. Negative ones are what netperf writes for unknown.
+/// Reads a number that is not negative. netperf writes a negative one for unknown.
 fn number(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     (value.is_finite() && (0.0..1e15).contains(&value)).then_some(value)
 }
 
-/// Requests and responses, or transfers, that have no other result.
+/// A transfer as the measured value of a result.
 fn boxed(transfer: linerate_record::reported::Transfer) -> Measured {
     Measured::Transfer(Box::new(transfer))
 }

@@ -1,4 +1,4 @@
-//! Lines of a name and a value, which `-k` asks for: `THROUGHPUT=10141.54`.
+//! Reads lines with a name and a value, which `-k` requests: `THROUGHPUT=10141.54`.
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Measured, SizeRow, Sizes, Transfer, Trip};
@@ -8,7 +8,7 @@ use super::{Banner, Kind, binary, bits, boxed, number};
 use crate::format::Section;
 use crate::reading::{Notes, sizes};
 
-/// Reads the values, if the output has any. Returns the bytes that it has.
+/// Reads the values, if the output has any. Returns the measured value, and the number of bytes of the output.
 pub(super) fn read(
     section: &Section<'_>,
     banner: Banner,
@@ -86,7 +86,7 @@ impl Pairs<'_> {
         let goodput = Rate((rate * bits).round() as u64);
         let mut transfer =
             Transfer::new(self.carrier(banner), direction, goodput, Counted::Receiver);
-        // The names are those of the end that runs netperf.
+        // LOCAL in a name is the end that runs netperf.
         let sender = if direction == Direction::Forward { "LOCAL" } else { "REMOTE" };
         let of_sender = |name: &str| self.number(&format!("{sender}_{name}"));
         transfer.streams = Some(1);

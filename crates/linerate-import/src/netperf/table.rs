@@ -1,4 +1,4 @@
-//! The tables: lines of column heads, an empty line, and rows of numbers.
+//! Reads the tables: lines of headings, an empty line, and rows of numbers.
 
 use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{
@@ -10,10 +10,10 @@ use super::{Banner, Kind, binary, bits, boxed, number};
 use crate::format::Section;
 use crate::reading::{Notes, sizes};
 
-/// Most lines of a table.
+/// Largest number of lines of a table.
 const MOST_LINES: usize = 40;
 
-/// Reads a table. Returns the bytes that it has.
+/// Reads a table. Returns the measured value, and the number of bytes of the table.
 pub(super) fn read(
     section: &Section<'_>,
     banner: Banner,
@@ -28,7 +28,7 @@ pub(super) fn read(
         match numbers {
             _ if words.is_empty() => continue,
             Some(numbers) => rows.push(numbers),
-            // Lines behind the rows are none of the table.
+            // Lines after the rows are not part of the table.
             None if !rows.is_empty() => break,
             None => {
                 has_cpu |= words.contains(&"remote") || words.contains(&"Utilization");
@@ -64,13 +64,13 @@ pub(super) fn read(
     Ok((measured, used))
 }
 
-/// A number; negative is what netperf writes for unknown.
+/// Reads a number; negative (-1) if it is unknown, as netperf writes it.
 fn known(word: &str) -> Option<f64> {
     number(word.strip_prefix('-').unwrap_or(word))
         .map(|value| if word.starts_with('-') { -1.0 } else { value })
 }
 
-/// The shares of all CPUs, of the client and of the server, which `-c` and `-C` add behind the throughput.
+/// CPU time as a share of all CPUs, of client and server: `-c` and `-C` add it after the throughput.
 fn processors(rows: &[Vec<f64>], direction: Direction) -> ByRole<Option<Cpu>> {
     let share = |at: usize| {
         let percent = rows.first()?.get(at).copied().filter(|percent| *percent > 0.0)?;
@@ -83,15 +83,16 @@ fn processors(rows: &[Vec<f64>], direction: Direction) -> ByRole<Option<Cpu>> {
     }
 }
 
-/// TCP: receive socket, send socket, message, seconds, throughput. UDP: socket, message, seconds, messages, errors,
-/// throughput, and a row of the receiver: socket, seconds, messages, throughput.
+/// Reads the row of TCP: receive socket, send socket, message, seconds, throughput. UDP has a row of the sender:
+/// socket, message, seconds, messages, errors, throughput; and one of the receiver: socket, seconds, messages,
+/// throughput.
 fn stream(rows: &[Vec<f64>], banner: Banner, direction: Direction, unit: f64) -> Option<Transfer> {
     let udp = banner.carrier == Carrier::Udp;
     let (size, seconds, rate, counted) = match rows {
         [sent, received, ..] if udp && sent.len() >= 6 && received.len() >= 4 => {
             (sent[1], received[1], received[3], Counted::Receiver)
         }
-        // Without a receiver's row the rate is the sender's.
+        // If the row of the receiver is missing, the rate is the sender's.
         [sent] if udp && sent.len() >= 6 => (sent[1], sent[2], sent[5], Counted::Sender),
         [row, ..] if !udp && row.len() >= 5 => (row[2], row[3], row[4], Counted::Receiver),
         _ => return None,
@@ -111,12 +112,12 @@ fn stream(rows: &[Vec<f64>], banner: Banner, direction: Direction, unit: f64) ->
     Some(transfer)
 }
 
-/// Send socket, receive socket, request, response, seconds, transactions in a second. The second row has the far
-/// end's sockets.
+/// Reads a row of send socket, receive socket, request, response, seconds, transactions per second. The second row
+/// has the far end's sockets.
 fn requests(rows: &[Vec<f64>], banner: Banner) -> Option<(Sizes, Option<String>)> {
     let row = rows.first().filter(|row| row.len() >= 6 && row[5] > 0.0)?;
     let [request, response, rate] = [row[2], row[3], row[5]];
-    // With one request in flight the mean of the times is what the rate leaves for each.
+    // With one request in flight, the mean time of a round trip is one second over the rate.
     let mean = (!banner.burst).then(|| Nanos((1e9 / rate).round() as u64));
     let note = (row[2] as u64 != row[3] as u64).then(|| {
         format!("requests have {request} B and responses {response} B: the size of the row is that of requests")

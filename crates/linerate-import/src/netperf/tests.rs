@@ -28,7 +28,7 @@ fn transfers_have_the_figures_of_the_text() {
         ("2.7.1-maerts.txt", Reverse, 28_965_860_000, 16384),
         ("2.7.1-udp.txt", Forward, 1_098_650_000, 1400),
         ("2.7.1-omni.txt", Forward, 10_141_540_000, 16384),
-        // 1673.65 x 2^20 bytes.
+        // The sample has 1673.65 x 2^20 bytes per second.
         ("2.7.1-fM.txt", Forward, 14_039_593_779, 16384),
     ];
     for (name, direction, goodput, size) in rows {
@@ -58,7 +58,7 @@ fn requests_are_whole_round_trips() {
     let row = sizes(&text("2.7.1-rrk.txt")).rows[0];
     let found = [row.least, row.typical, row.mean, row.p99, row.most].map(|time| time.map(|n| n.0));
     assert_eq!(found, [Some(6000), Some(7000), Some(7330), Some(13000), Some(1_003_000)]);
-    // With several requests in flight the rate tells no time.
+    // With several requests in flight, no time follows from the rate.
     let burst = text("2.7.1-rr.txt").replace("first burst 0", "first burst 8");
     assert_eq!(
         (sizes(&burst).rows[0].mean, sizes(&burst).rows[0].messages),
@@ -81,7 +81,7 @@ fn what_is_unknown_or_damaged_is_said() {
             .contains("`Trans/s` is unknown")
     );
     assert_eq!(transfer(&omni.replace("RETRANS=14", "RETRANS=-1")).retransmits, None);
-    // Older versions, and a session.
+    // An output of an older version, and a session with two commands.
     let old = "TCP STREAM TEST to 192.0.2.1\nRecv   Send    Send\nSocket Socket  Message  Elapsed\nSize   Size    Size     Time     Throughput\nbytes  bytes   bytes    secs.    10^6bits/sec\n\n 87380  16384  16384    10.00     941.33\n";
     assert_eq!(transfer(old).goodput.0, 941_330_000);
     let two = format!("$ netperf -H x\n{old}$ netperf -t TCP_RR\n{}", text("2.7.1-rr.txt"));

@@ -1,8 +1,9 @@
 //! NetPIPE: the file `np.out` and the text on the console.
 //!
-//! Versions up to 3 write three columns: bytes, units of 2^20 bits in a second, seconds. Version 5 writes five:
-//! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
-//! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
+//! Versions up to 3 write three columns: bytes, rate in 2^20 bits per second, seconds. Version 5 writes five: bytes,
+//! rate in 10^9 bits per second (mean, least, most), microseconds. The file has no heading, so the figures in its
+//! first lines must prove which version wrote it. A time is half a round trip, and the rate is the size over that
+//! time.
 
 use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
@@ -12,7 +13,7 @@ use crate::reading::{
     BITS, Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, named, nanos, number, ping_pong, rate,
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static NETPIPE: Format = Format {
     id: "netpipe",
     label: "NetPIPE, np.out and text",
@@ -27,18 +28,18 @@ pub(crate) static NETPIPE: Format = Format {
     ..Format::RESULTS
 };
 
-/// Lines of np.out that must prove its units.
-const PROOF: usize = 3;
-/// The lines right before the first row on the console, of version 3 and of version 5.
+/// Number of lines of np.out that must prove the units.
+const PROOF_LINES: usize = 3;
+/// The line right before the first row on the console: of version 3, and of version 5.
 const HEADS: [&str; 2] = ["Now starting the main loop", "Start testing with "];
 
 fn is_file(text: &str) -> bool {
     let mut words = text.lines().map(str::split_whitespace);
     let begins = words.next().and_then(|mut words| words.next()) == Some("1");
-    begins && text.lines().take(PROOF).map_while(file_row).count() == PROOF
+    begins && text.lines().take(PROOF_LINES).map_while(file_row).count() == PROOF_LINES
 }
 
-/// A row of np.out. Its rate must be its size over its time.
+/// Reads a row of np.out. Its rate must be its size over its time.
 fn file_row(line: &str) -> Option<SizeRow> {
     let cells: Vec<&str> = line.split_whitespace().take(6).collect();
     let (time, time_unit, rate_unit, rounding) = match cells.as_slice() {
@@ -58,12 +59,12 @@ fn file_row(line: &str) -> Option<SizeRow> {
     })
 }
 
-/// Units on the console: of sizes, of rates in version 3 and in version 5, of times.
+/// Units on the console: of sizes, and below, of times.
 const SIZES: &[(&str, f64)] = &[("bytes", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
 const TIMES: &[(&str, f64)] =
     &[("nsecs", 1.0), ("usec usecs", MICRO), ("msecs", 1e6), ("sec secs", SECOND)];
 
-/// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
+/// Reads a row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
 fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let words: Vec<&str> = line.split_whitespace().take(12).collect();
     let [index, size, size_unit, times, "times", "-->", value, rate_unit, "in", time, time_unit] =

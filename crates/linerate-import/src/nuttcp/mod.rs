@@ -1,4 +1,4 @@
-//! nuttcp: one line for each test.
+//! nuttcp, which prints one line for each test.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use crate::format::{Extent, Format, Found, Section};
 use crate::reading;
 use crate::reading::{Notes, flag};
 
-/// nuttcp.
+/// The format of nuttcp.
 pub(crate) static FORMAT: Format = Format {
     id: "nuttcp",
     label: "nuttcp",
@@ -25,18 +25,18 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// One line of a test or of an interval.
+/// The figures in a line of a test or of an interval.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Line {
     seconds: f64,
-    /// Bits per second.
+    /// Rate in bits per second.
     rate: f64,
-    /// Shares of one CPU at the transmitter and at the receiver: only the line of a test has them.
+    /// CPU time as a share of one CPU, of sender and receiver; only the line of a test has them.
     cpu: Option<[f64; 2]>,
     retransmits: Option<u64>,
-    /// Lost datagrams, and all.
+    /// Number of lost datagrams, and of all datagrams.
     datagrams: Option<(u64, u64)>,
-    /// Whether the line has a form in which the test tells its CPU time or round-trip time.
+    /// Whether the line has CPU time or round-trip time, as only that of a whole test has.
     whole: bool,
 }
 
@@ -45,7 +45,7 @@ fn is_block(line: &str) -> bool {
         && line.ends_with(": socket")
 }
 
-/// ` 5199.1468 MB /   1.00 sec = 43561.6792 Mbps 27 %TX 71 %RX 0 retrans 0.20 msRTT`, or what `-fparse` writes.
+/// Reads ` 5199.1468 MB /   1.00 sec = 43561.6792 Mbps 27 %TX 71 %RX 0 retrans 0.20 msRTT`, or a line of `-fparse`.
 fn read_line(line: &str) -> Option<Line> {
     if line.starts_with("megabytes=") {
         return parsable(line);
@@ -73,7 +73,7 @@ fn read_line(line: &str) -> Option<Line> {
     Some(found)
 }
 
-/// `megabytes=2.3438 real_seconds=1.01 rate_Mbps=19.4273 tx_cpu=46 rx_cpu=0 drop=0 pkt=300 data_loss=0.00000`
+/// Reads `megabytes=2.3438 real_seconds=1.01 rate_Mbps=19.4273 tx_cpu=46 rx_cpu=0 drop=0 pkt=300 data_loss=0.00000`.
 fn parsable(line: &str) -> Option<Line> {
     let value = |name: &str| {
         let mut pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
@@ -92,28 +92,28 @@ fn parsable(line: &str) -> Option<Line> {
     })
 }
 
-/// A number that is not negative.
+/// Reads a number that is not negative.
 fn positive(text: &str) -> Option<f64> {
     let value: f64 = text.trim().parse().ok()?;
     (value.is_finite() && (0.0..1e15).contains(&value)).then_some(value)
 }
 
-/// What the lines of an output amount to.
+/// The results in the lines of an output, while they are read.
 #[derive(Debug, Default)]
 struct Output {
     results: Vec<Outcome>,
     notes: Notes,
     intervals: Vec<Line>,
-    /// Line number of the first interval, or of the test.
+    /// Number of the line of the first interval, or of the test.
     from: Option<u64>,
     version: Option<String>,
     blocks: Vec<Block>,
-    /// Whether the direction was taken for granted.
+    /// Whether the direction is assumed, as the output does not show it.
     assumed: bool,
     used: usize,
 }
 
-/// What one end writes with `-v`.
+/// The lines that one end prints with `-v`.
 #[derive(Debug, Default)]
 struct Block {
     transmits: bool,
@@ -166,7 +166,8 @@ impl Output {
         self.from = None;
     }
 
-    /// Intervals without the line of their test: a line of version 5 without CPU shares, or an output that was cut.
+    /// Ends intervals that lack the line of their test: version 5 prints it without CPU time, or the output is
+    /// truncated.
     fn end_intervals(&mut self, command: Option<&str>) {
         let intervals = std::mem::take(&mut self.intervals);
         let Some(from) = self.from.take() else { return };
@@ -202,7 +203,7 @@ impl Output {
         self.results.push(reading::transfer(from, transfer));
     }
 
-    /// Takes a line of `-v`.
+    /// Reads a line of `-v`.
     fn block(&mut self, line: &str, place: u64) {
         let (name, rest) = line.split_at(10);
         let transmits = name == "nuttcp-t: ";
@@ -218,7 +219,7 @@ impl Output {
         }
     }
 
-    /// The first block is the client's. The receiver's has the goodput.
+    /// Ends the blocks of a test. The first block is the client's; the receiver's has the goodput.
     fn end_blocks(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let Some(first) = blocks.first() else { return };

@@ -1,6 +1,6 @@
-//! OSU Micro-Benchmarks: `osu_latency`, `osu_bw`, `osu_mbw_mr` and their like. The header decides the columns.
+//! OSU Micro-Benchmarks: `osu_latency`, `osu_bw`, `osu_mbw_mr` and others. The heading of a table names its columns.
 //!
-//! `MB/s` is 10^6 bytes. The latency of two processes that answer each other is half a round trip.
+//! `MB/s` is 10^6 bytes per second. The latency of two processes that answer each other is half a round trip.
 
 use linerate_record::reported::{Carrier, Measured, Setup, SizeRow, Sizes, Trip};
 
@@ -9,7 +9,7 @@ use crate::format::{Format, Found, Section};
 use crate::launch::{hosts, without_hosts};
 use crate::reading::{Line, Notes, lookup, quoted, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static OSU: Format = Format {
     id: "osu",
     label: "OSU Micro-Benchmarks, text",
@@ -23,14 +23,14 @@ pub(crate) static OSU: Format = Format {
     ..Format::RESULTS
 };
 
-/// The name and the version: `# OSU MPI Latency Test v7.4`.
+/// The name of the test and the version, from `# OSU MPI Latency Test v7.4`.
 fn title(line: &str) -> Option<(&str, &str)> {
     let (name, version) = line.trim_start().strip_prefix("# OSU ")?.split_once(" v")?;
     let is_version = version.starts_with(|c: char| c.is_ascii_digit());
     (is_version && name.ends_with("Test")).then_some((name, version.trim()))
 }
 
-/// The columns by their names.
+/// Names of the columns, with what their cells are.
 const COLUMNS: &[(&str, Field)] = &[
     ("Size", Field::Size),
     ("Latency (us)", Field::Micros(Stat::Mean)),
@@ -48,21 +48,21 @@ const COLUMNS: &[(&str, Field)] = &[
     ("Iterations", Field::Samples),
 ];
 
-/// Tests of which the latency is half a round trip, by the word between `MPI` and `Latency Test`.
+/// Tests whose latency is half a round trip, by the words between `MPI` and `Latency Test`.
 const HALVES: &[&str] = &["", "Multi", "Multi-threaded", "Multi-process", "Persistent"];
 
 fn trip(name: &str) -> Trip {
     let kind = name.strip_prefix("MPI").and_then(|rest| rest.strip_suffix("Latency Test"));
-    // The kind of memory stands right behind: `MPI-CUDA`.
+    // The kind of memory may follow without a blank: `MPI-CUDA`.
     let kind = kind.filter(|kind| kind.starts_with([' ', '-']));
     let kind = kind.map(|kind| kind.trim_start_matches(|c: char| !c.is_whitespace()).trim());
     if kind.is_some_and(|kind| HALVES.contains(&kind)) { Trip::Half } else { Trip::Unknown }
 }
 
-/// Most columns of a table.
+/// Largest number of columns of a table.
 const MOST_COLUMNS: usize = 64;
 
-/// The columns of a header. A unit in brackets ends a name as two blanks do.
+/// The columns in a heading. Two blanks end a name, and so does a unit in brackets.
 fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Field> {
     let header = header.trim_start_matches(['#', ' ']).replace(") ", ")  ");
     let names: Vec<&str> = header
@@ -72,7 +72,7 @@ fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Field> {
         .take(MOST_COLUMNS)
         .collect();
     let column = |name: &&str| {
-        // `-z99,99.9` makes two columns of the name `P99`.
+        // `-z99,99.9` prints two columns with the name `P99`, which cannot be told apart.
         let is_single = names.iter().filter(|other| *other == name).count() == 1;
         lookup(COLUMNS, name).filter(|_| is_single)
     };
@@ -93,7 +93,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let line = line.trim();
         if line.starts_with("# Size") {
             header = columns(line, number, &mut notes);
-        } else if let Some(row) = Field::row(&header, line).filter(has_any) {
+        } else if let Some(row) = Field::row(&header, line).filter(has_figure) {
             notes.keep(&mut rows, row);
         } else if line.contains("pairs:") && !line.contains("pairs: 1 ") {
             notes.at(number, "the rates are those of all pairs together");
@@ -111,11 +111,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 /// Whether a row has a time or a rate.
-fn has_any(row: &SizeRow) -> bool {
+fn has_figure(row: &SizeRow) -> bool {
     row.time().is_some() || row.rate.is_some() || row.messages.is_some()
 }
 
-/// Operations of many processes, by the starts of their names behind `MPI `.
+/// Starts of the names, after `MPI `, of operations in which many processes take part.
 const COLLECTIVES: &[&str] = &[
     "All",
     "Barrier",

@@ -1,4 +1,5 @@
-//! The documents that `--out_json` writes: valid JSON, or the form of versions up to 4.5 with bare words.
+//! Reads the documents that `--out_json` writes: valid JSON, or, up to 4.5, a similar layout with words without
+//! quotes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::reading::{
     MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, rate,
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static JSON: Format = Format {
     id: "perftest-json",
     label: "perftest, --out_json",
@@ -25,9 +26,9 @@ pub(crate) static JSON: Format = Format {
     ..Format::RESULTS
 };
 
-/// Bytes within which `test_info` stands.
-const HEAD: usize = 64;
-/// Most keys of a document.
+/// Number of bytes within which `test_info` must begin.
+const HEAD_BYTES: usize = 64;
+/// Largest number of keys in a document.
 const MOST_KEYS: usize = 200;
 
 fn starts(text: &str) -> bool {
@@ -35,15 +36,15 @@ fn starts(text: &str) -> bool {
         return false;
     };
     let rest = rest.trim_start_matches([' ', '\t', '\r', '\n', '"']);
-    rest.starts_with("test_info") && text.len() - rest.len() < HEAD
+    rest.starts_with("test_info") && text.len() - rest.len() < HEAD_BYTES
 }
 
 type Pairs = BTreeMap<String, String>;
 
-/// The key under which the names of further objects of results stand.
+/// The key under which the names of further objects with results are kept.
 const SIDES: &str = "results of one side";
 
-/// The keys and values of all objects, and the bytes that the document takes; `None` if it does not end.
+/// The keys and values of all objects, and the number of bytes of the document; `None` if its end is missing.
 fn pairs(text: &str) -> (Pairs, Option<usize>) {
     let mut pairs = Pairs::new();
     let mut depth = 0_u32;
@@ -112,7 +113,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found { results: vec![result], ..Found::of("perftest", used, notes) })
 }
 
-/// Keys of times of single messages, by which cycles show.
+/// Keys of times of single messages. These times show whether the unit is CPU cycles.
 const SINGLES: [&str; 4] = ["t_min", "t_max", "percentile_99", "percentile_99.9"];
 
 fn times(
@@ -159,7 +160,7 @@ fn rates(row: &mut SizeRow, pairs: &Pairs, command: Option<&str>) -> Result<(), 
     Ok(())
 }
 
-/// Whether two figures that were rounded are the same.
+/// Whether two rounded figures are of the same value.
 fn agree(a: f64, b: f64) -> bool {
     a > 0.0 && b > 0.0 && (a / b - 1.0).abs() < 0.05
 }

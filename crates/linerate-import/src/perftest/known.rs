@@ -1,6 +1,6 @@
-//! Lines of an output that say nothing about its figures.
+//! Lines of an output that have no figures and need no note.
 
-/// Starts of such lines.
+/// Starts of lines that have no figures.
 const KNOWN: &[&str] = &[
     "local address:",
     "remote address:",
@@ -18,7 +18,8 @@ const KNOWN: &[&str] = &[
     "#, usec",
 ];
 
-/// Names of settings that stand with a colon and no blank before it, or with blanks that were lost on the way.
+/// Names of settings that are printed without a blank before the colon, or whose blanks were lost when they were
+/// copied.
 //= https://github.com/linux-rdma/perftest, src/perftest_parameters.c, ctx_print_test_info
 const SETTINGS: &[&str] = &[
     "Dual-port",

@@ -1,6 +1,7 @@
-//! perftest: `ib_write_lat`, `ib_send_bw`, `raw_ethernet_bw` and their like.
+//! perftest: `ib_write_lat`, `ib_send_bw`, `raw_ethernet_bw` and others.
 //!
-//! Reads and atomic operations are timed as whole round trips, writes and sends as halves. `MB/sec` is 2^20 bytes.
+//! Times of reads and atomic operations are whole round trips, those of writes and sends are halves. `MB/sec` is 2^20
+//! bytes per second.
 //= https://github.com/linux-rdma/perftest, src/perftest_parameters.c, print_report_lat and print_report_bw
 
 mod json;
@@ -21,15 +22,15 @@ use crate::format::Section;
 use crate::launch::{behind, bound, itself};
 use crate::reading::{command_of, flag, option, outcome, quoted, sizes};
 
-/// An operation.
+/// An operation that perftest measures.
 struct Verb {
-    /// Its name in titles.
+    /// Name of the operation in titles.
     title: &'static str,
-    /// Its name in names of programs: `ib_NAME_bw`.
+    /// Name of the operation in names of programs: `ib_NAME_bw`.
     program: &'static str,
-    /// Its name here.
+    /// Name of the operation in results of linerate.
     operation: &'static str,
-    /// What a time is.
+    /// Whether a time is a whole or a half round trip.
     trip: Trip,
     /// The direction of the payload.
     direction: Direction,
@@ -50,20 +51,20 @@ const VERBS: &[Verb] = &[
     verb(["Atomic", "atomic", "atomic"], Trip::Whole, Direction::Forward),
 ];
 
-/// The name of a test: `RDMA_Write Bidirectional BW Test`.
+/// A test, from its name: `RDMA_Write Bidirectional BW Test`.
 #[derive(Debug, Clone, Copy)]
 struct Test<'a> {
     name: &'a str,
     operation: &'static str,
     trip: Trip,
-    /// `None` if the operation is unknown.
+    /// The direction of the payload; `None` if the operation is unknown.
     direction: Option<Direction>,
     is_latency: bool,
     both: bool,
 }
 
 impl<'a> Test<'a> {
-    /// The test of this name; words are parted by spaces, or in JSON by underscores.
+    /// The test with this name. Its words are separated by spaces, or in JSON by underscores.
     fn named(name: &'a str) -> Option<Self> {
         let is_latency = name.contains("Latency");
         let is_test = name.ends_with("Test") && (is_latency || name.contains("BW"));
@@ -78,7 +79,7 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// The test of a table without a title, by the command that printed it.
+    /// The test of a table without a title, from the command that printed it.
     fn untitled(command: Option<&'a str>, is_latency: bool) -> Self {
         let end = if is_latency { "lat" } else { "bw" };
         let of = |verb: &'static Verb| {
@@ -102,7 +103,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Round trips in a unit of time are times this factor.
+    /// Number of times in a round trip: 2 if a time is half of it.
     const fn halves(self) -> f64 {
         match self.trip {
             Trip::Half => 2.0,
@@ -110,7 +111,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The result of these rows, which are not empty. One size in one direction is a plain transfer.
+    /// The result with these rows; there must be one or more. A single size in one direction becomes a transfer.
     fn outcome(self, line: u64, rows: Vec<SizeRow>, setup: Setup) -> Outcome {
         let plain = match rows.as_slice() {
             [row] if !self.is_latency && !self.both => self.transfer(row, &setup),
@@ -125,7 +126,7 @@ impl<'a> Test<'a> {
     }
 
     fn transfer(self, row: &SizeRow, setup: &Setup) -> Option<Measured> {
-        // The client measures: it receives what it reads, and sends all else.
+        // The client measures: in reads it is the receiver, otherwise the sender.
         let direction = self.direction?;
         let counted = match direction {
             Direction::Forward => Counted::Sender,
@@ -140,13 +141,13 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Whether single times prove that the unit is the microsecond: an option makes perftest write cycles of the CPU
-/// below the same header, and those are whole, or halves.
+/// Whether times of single messages prove that their unit is the microsecond. With an option perftest prints CPU
+/// cycles under the same heading, and these are whole numbers or halves.
 fn are_no_cycles(times: &[f64]) -> bool {
     times.iter().any(|time| ((time * 2.0).round() - time * 2.0).abs() > 1e-6)
 }
 
-/// The command that ran a test, such as `ib_write_bw`.
+/// The command that ran a test of perftest, such as `ib_write_bw`.
 fn command<'a>(section: &Section<'a>) -> Option<&'a str> {
     command_of(section, |program| {
         let is_ours = program.starts_with("ib_") || program.starts_with("raw_ethernet_");
@@ -154,7 +155,7 @@ fn command<'a>(section: &Section<'a>) -> Option<&'a str> {
     })
 }
 
-/// What a command says of the set-up.
+/// The set-up that a command requests.
 fn setup(command: Option<&str>) -> Setup {
     let Some(command) = command else {
         return Setup::default();
@@ -170,6 +171,7 @@ fn setup(command: Option<&str>) -> Setup {
     }
 }
 
-/// Iterations below which the server of `ib_send_bw` overstates the rate by far: it starts its clock late.
+/// Fewest iterations with which the rate of a server of `ib_send_bw` is kept: its clock starts late, so with fewer
+/// the rate is far too high.
 //= measured with Soft-RoCE and 5 iterations: 1279 MB/s at the server, 2.42 MB/s at the client
 const FEWEST: u64 = 1_000;

@@ -1,4 +1,4 @@
-//! The tables.
+//! Reads the tables that perftest prints.
 
 use linerate_facts::Inventory;
 use linerate_facts::infiniband::{IbDevice, Layer};
@@ -13,7 +13,7 @@ use crate::reading::{
     MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, quoted,
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static TABLE: Format = Format {
     id: "perftest",
     label: "perftest (ib_write_lat, ib_send_bw, ...), text",
@@ -35,7 +35,7 @@ pub(crate) static TABLE: Format = Format {
     ..Format::RESULTS
 };
 
-/// Lines behind a title within which the settings or the head of the table stand.
+/// Number of lines after a title within which the settings or the heading of the table must follow.
 const HEAD_LINES: usize = 40;
 
 fn starts(Start { text, line, next }: Start<'_>) -> bool {
@@ -43,33 +43,33 @@ fn starts(Start { text, line, next }: Start<'_>) -> bool {
         return Test::named(next.trim()).is_some() || is_header(next);
     }
     if Test::named(line.trim()).is_some() {
-        // A heading in prose is no title.
+        // A heading in prose looks like a title, but no table follows.
         return text.lines().skip(1).take(HEAD_LINES).any(is_header);
     }
     is_header(line) || bare(line).is_some()
 }
 
-/// Whether an output goes on at a title, at the head of a table, or at a row.
+/// Whether an output continues at a title, at the heading of a table, or at a row.
 fn goes_on(before: &str, rest: &str) -> bool {
     let mut first = before.lines();
     let is_first = first.next().is_some_and(is_rule) && first.next().is_none();
     let has_title = || before.lines().take(2).any(|line| Test::named(line.trim()).is_some());
     let mut lines = rest.lines();
     let next = lines.next().unwrap_or("");
-    // The head of a table stands below a rule.
+    // The heading of a table may follow a line of dashes.
     let next = if is_rule(next) { lines.next().unwrap_or("") } else { next };
     is_first || is_header(next) && has_title() || bare(next).is_some()
 }
 
-/// Decimals of the rate of messages.
+/// Number of decimals that perftest prints for the rate of messages.
 //= https://github.com/linux-rdma/perftest, src/perftest_parameters.h, REPORT_FMT
 const DECIMALS: usize = 6;
-/// Largest difference of two figures of a row that agree: they are rounded.
+/// Largest relative difference of two figures of a row that agree but for rounding.
 const ROUNDED: f64 = 0.01;
 
-/// The columns of a row of rates without the head of its table: size and messages prove the unit of the rate.
+/// The columns of a row of rates whose heading is missing: size and messages prove the unit of the rate.
 fn bare(line: &str) -> Option<[Field; 5]> {
-    // This is asked at each line of each input: what is quick to see goes first.
+    // This runs for each line of every input, so the cheapest tests come first.
     if !line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -89,7 +89,7 @@ fn bare(line: &str) -> Option<[Field; 5]> {
     Some([Field::Size, Field::Samples, Field::Passed, Field::Rate(unit), Field::Messages(1e6)])
 }
 
-/// Whether a line is the head of a table. The marks `#` may be lost on the way.
+/// Whether a line is the heading of a table. The characters `#` may have been lost when it was copied.
 fn is_header(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches('#');
     let rest = line.strip_prefix("bytes");
@@ -104,7 +104,7 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 20 && line.bytes().all(|b| b == b'-')
 }
 
-/// The columns by the starts of their names. The unit of a rate stands behind the name.
+/// Starts of the names of columns, with what their cells are. The unit of a rate follows the name.
 const COLUMNS: &[(&str, Field)] = &[
     ("bytes", Field::Size),
     ("iterations", Field::Samples),
@@ -129,7 +129,7 @@ const COLUMNS: &[(&str, Field)] = &[
     ("CPU_Util[", Field::Passed),
 ];
 
-/// The columns of a header, in order.
+/// The columns in a heading, in order.
 fn columns(header: &str) -> Vec<Field> {
     let mut found: Vec<(usize, Field)> = COLUMNS
         .iter()
@@ -146,21 +146,21 @@ struct Reading<'a> {
     rows: Vec<SizeRow>,
     /// Times of single messages, in the unit of the table.
     singles: Vec<f64>,
-    /// The longest of the times that are listed before the next row.
+    /// The longest of the listed times that precede the next row.
     longest: Option<f64>,
     setup: Setup,
-    /// Whether a line ended the table.
+    /// Whether a line that ends the table was read.
     has_end: bool,
     /// Whether the output is a table without a title.
     is_bare: bool,
-    /// Whether the rows of one side follow, which the table before has together.
+    /// Whether the next rows are of one end only; the table before has the sum of both ends.
     is_of_one_side: bool,
-    /// Whether the lines that only some sides print were there: of every test, and of a client.
+    /// Whether lines were read that every end prints, and lines that only a client prints.
     sides: (bool, bool),
     notes: Notes,
 }
 
-/// The device that the head names, if it is one of software: `Device         : rxe0`.
+/// The RDMA device in the settings, if it is made by software: `Device         : rxe0`.
 fn software(body: &str) -> Inventory {
     let device = body.lines().find_map(|line| {
         let (_, rest) = line.split_once(" Device ")?;
@@ -211,7 +211,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     })
 }
 
-/// What a line does to the output.
+/// Whether the output continues with a line, or ended before it.
 #[derive(PartialEq, Eq)]
 enum Step {
     On,
@@ -219,7 +219,7 @@ enum Step {
 }
 
 impl Reading<'_> {
-    /// Says what is not known of a table without a title.
+    /// Adds a note about what is unknown for a table without a title.
     fn untitled(&mut self) {
         let (name, is_known) = (self.test.name, !self.test.operation.is_empty());
         self.notes.whole(if is_known {
@@ -269,7 +269,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A line of the description: `Number of qps : 1  Transport type : IB`.
+    /// Reads a setting, such as those in `Number of qps : 1  Transport type : IB`.
     fn setting(&mut self, key: &str, value: &str) {
         match key.trim() {
             "Number of qps" => {
@@ -300,7 +300,7 @@ impl Reading<'_> {
     }
 
     fn row(&mut self, number_of_line: u64, line: &str) {
-        // Marks of Markdown.
+        // A cell may have marks of Markdown around it.
         let cells = line.split_whitespace().map(|cell| cell.trim_matches('*'));
         let cells: Vec<&str> = cells.collect();
         if cells.len() != self.columns.len() {
@@ -331,7 +331,8 @@ impl Reading<'_> {
                 );
             }
         }
-        // Differences below a microsecond are cut to 0 before they are squared.
+        // perftest truncates differences below a microsecond to 0 before it squares them, so a deviation of 0 is
+        // unknown.
         row.deviation = row.deviation.filter(|time| time.0 > 0);
         drop_unsupported(&mut row);
         if self.is_of_one_side {
@@ -342,12 +343,12 @@ impl Reading<'_> {
             let what = format!("nothing was measured: `{}`", quoted(line));
             self.notes.at(number_of_line, what);
         } else if self.rows.last().is_none_or(|last| *last != row) {
-            // Both ends in one log write each row twice.
+            // If the log has the outputs of both ends, each row occurs twice.
             self.notes.keep(&mut self.rows, row);
         }
     }
 
-    /// Refuses what is no measurement.
+    /// Refuses an output that is not a measurement.
     fn check(&mut self, section: &Section<'_>) -> Result<(), String> {
         let command = super::command(section).unwrap_or("");
         if self.columns.is_empty() {
@@ -389,14 +390,14 @@ impl Reading<'_> {
     }
 }
 
-/// A time of a list of single times, in the unit of the table: `5, 73259.6`.
+/// Reads a line of a list of single times, in the unit of the table: `5, 73259.6`.
 fn listed(line: &str) -> Option<f64> {
     let (at, time) = line.split_once(", ")?;
     count(at)?;
     number(time)
 }
 
-/// What a line says about figures that are wrong or missing.
+/// A sentence for the user, if a line shows that figures are wrong or missing.
 fn failure(line: &str) -> Option<&'static str> {
     if line.starts_with("Conflicting CPU frequency values")
         || line.starts_with("Correlation coefficient r^2")

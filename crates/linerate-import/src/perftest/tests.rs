@@ -34,7 +34,7 @@ fn the_longest_time_is_that_of_the_list_of_single_times() {
     assert_eq!((row.least, row.most), (ns(62_460), ns(73_259_600)));
     assert!(notes(&listed, "t_max is the second longest"));
     assert!(!notes(&listed, "not understood"), "{:?}", listed.notes);
-    // A list without a longer time says nothing new.
+    // A list whose longest time is that of the row adds no note.
     let same = SINGLES.replace("73259.6", "18671.7");
     let same = part(&same);
     assert_eq!(sizes(&same.results[0]).rows[0].most, ns(18_671_700));
@@ -165,7 +165,7 @@ fn megabytes_are_of_1024() {
 fn a_server_is_told_from_a_client() {
     assert!(!notes(&part(CLIENT), "TX depth"));
     assert!(notes(&part(SERVER), "TX depth"));
-    // The server of a test of sends starts its clock late: with few messages its rate means nothing.
+    // The server of a test of sends starts its clock late: with few messages its rate is meaningless.
     let send = SERVER.replace("RDMA_Write", "Send");
     assert_eq!(part(&send).results.len(), 1);
     assert!(why(&send.replace(" 5000 ", " 5 ")).contains("no row"));
@@ -252,7 +252,7 @@ fn documents_with_bare_words_and_valid_ones() {
 
 #[test]
 fn the_unit_of_a_document_is_proven_or_refused() {
-    // 2229.27 MiB/s are 18.70 Gb/s.
+    // The rate is 2229.27 MiB/s, which is 18.70 Gb/s.
     let gbits = VALID.replace("2229.27", "18.70");
     assert_eq!(transfer(&part(&gbits).results[0]).goodput, Rate(18_700_000_000));
     let unproven = VALID.replace("0.035668", "0.000000");
@@ -303,7 +303,7 @@ fn a_document_that_is_cut_off_is_refused() {
     assert!(why(&VALID.replace("2229.27", "inf")).contains("names no unit"));
 }
 
-/// A table of latency, and one of rates, without their titles.
+/// A table of times, and one of rates, without their titles.
 const TIMES: &str = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]\n 2       1000          1.26           6.29         1.28     \t       1.31\n";
 const RATES: &str = "#bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n1024       1000             0.00               **5544.28**\t\t   5.677340\n";
 
@@ -321,7 +321,7 @@ fn a_title_needs_no_line_of_dashes() {
         assert_eq!(part.results[0].title, title);
         assert_ne!(sizes(&part.results[0]).trip, Trip::Unknown);
     }
-    // A heading in prose is no title.
+    // A heading in prose is not a title.
     let prose = read(format!("Send BW Test\nsee below\n{}{GBITS}", "\n".repeat(50)).as_bytes());
     assert_eq!(prose.unwrap().parts.len(), 1);
 }
@@ -355,7 +355,7 @@ fn the_command_says_the_operation_of_a_table() {
     assert_eq!((read.operation.as_str(), read.trip), ("RDMA read", Trip::Whole));
     let sent = part(&format!("$ ib_send_bw host\n{RATES}"));
     assert_eq!(transfer(&sent.results[0]).direction, Direction::Forward);
-    // The command of another test.
+    // The command belongs to another test than the table.
     let other = part(&format!("$ ib_send_bw host\n{TIMES}"));
     assert_eq!(sizes(&other.results[0]).operation, "");
 }
@@ -410,11 +410,11 @@ fn tables_without_heads_belong_to_the_commands_before_them() {
             }
         }
     }
-    // Both ways are a table, whose rate is the sum; without a command nothing says which test it is.
+    // A test of both directions gives a table, whose rate is the sum. Without a command the kind of test is unknown.
     let both = part(&format!("$ ib_write_bw -b host\n{}", table(&long)));
     assert!(sizes(&both.results[0]).both);
     assert!(notes(&part(&format!("{long}\n")), "direction are unknown"));
-    // A row whose figures do not agree is none.
+    // A line whose figures do not agree is not a row.
     assert!(read(long.replace("96.60", "95.60").as_bytes()).is_err());
 }
 

@@ -8,7 +8,7 @@ use linerate_units::{Bytes, Nanos};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats, for ping.
 pub(crate) static PING: Format = Format {
     id: "ping",
     label: "ping, text",
@@ -20,7 +20,7 @@ pub(crate) static PING: Format = Format {
     ..Format::RESULTS
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats, for ibping.
 pub(crate) static IBPING: Format = Format {
     id: "ibping",
     label: "ibping, text",
@@ -34,7 +34,7 @@ pub(crate) static IBPING: Format = Format {
     ..Format::RESULTS
 };
 
-/// Bytes of a management datagram.
+/// Size of an InfiniBand management datagram.
 //= InfiniBand Architecture Specification, volume 1, 13.4.2: a MAD has 256 bytes
 const DATAGRAM: Bytes = Bytes(256);
 
@@ -44,14 +44,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let size = payload(first).ok_or("its first line has no size")?;
     let target = first.split_whitespace().nth(1).unwrap_or("");
     let names = ("ping", target, "ICMP echo");
-    // The start of an output that goes on, or was cut.
+    // Without statistics the output was truncated, or ping was still running.
     if !section.text.contains("packets transmitted") {
         return pong::answers(section, 1, names, size, answered);
     }
     statistics(section, size, names)
 }
 
-/// The time in `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=4356 ms`.
+/// The time in a line such as `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=4356 ms`.
 fn answered(line: &str) -> Option<Nanos> {
     let (_, value) = line.split_once(" time=")?;
     nanos(number(value.trim_end().strip_suffix(" ms")?)?, MILLI)
@@ -71,13 +71,13 @@ fn is_ib_statistics(line: &str) -> bool {
     line.starts_with("--- ") && line.trim_end().ends_with(" ibping statistics ---")
 }
 
-/// Whether an output of ibping goes on at its next answer, or at its statistics.
+/// Whether an output of ibping continues: its last line is an answer, so another answer or the statistics follow.
 fn goes_on(before: &str, _: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next();
     last.is_some_and(pong::is_one)
 }
 
-/// The payload in `56(84) bytes of data.` or `56 data bytes`.
+/// The payload in `56(84) bytes of data.` or in `56 data bytes`.
 fn payload(line: &str) -> Option<Bytes> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let at = words.iter().position(|word| word.trim_end_matches('.') == "bytes")?;
@@ -90,14 +90,14 @@ fn payload(line: &str) -> Option<Bytes> {
     count(digits).map(Bytes)
 }
 
-/// Marks of lines of single packets, and of others that say nothing more than the statistics.
+/// Texts in lines about single packets, and in other lines that add nothing to the statistics.
 const PASSED: &[&str] = &[
     "icmp_seq=",
     "bytes from",
     " statistics ---",
     "packets transmitted",
     "seq=",
-    // The answer may still come: the statistics count it.
+    // The answer may still arrive, and then the statistics count it.
     "Request timeout for icmp_seq",
     pong::MARK,
 ];
@@ -134,12 +134,12 @@ fn statistics(
     Ok(found.with(&quoted(target), section.line, Measured::Sizes(table)))
 }
 
-/// Whether a line is empty, or has the dots that a flood draws and takes back, or the sign of a key.
+/// Whether a line is empty, has only the dots that `ping -f` prints and erases, or shows a pressed key.
 fn is_progress(line: &str) -> bool {
     line == "^C" || line.chars().all(|c| c.is_whitespace() || c.is_control() || c == '.')
 }
 
-/// The numbers of answers and of losses in `5 packets transmitted, 5 received, 0% packet loss`.
+/// The numbers of answers and of lost packets in `5 packets transmitted, 5 received, 0% packet loss`.
 fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<(u64, u64)> {
     let mut parts = line.split(", ");
     let sent = count(parts.next()?.split(' ').next()?)?;
@@ -150,7 +150,7 @@ fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<(u64, u64)> {
     Some((received, sent.saturating_sub(received)))
 }
 
-/// The time to live of answers.
+/// The time to live of the answers.
 #[derive(Debug, Default)]
 pub(crate) struct Ttl {
     first: Option<u8>,
@@ -158,7 +158,7 @@ pub(crate) struct Ttl {
 }
 
 impl Ttl {
-    /// Reads that of a line: the number behind a mark, `ttl=64`.
+    /// Reads the time to live in a line: the number after a mark, as in `ttl=64`.
     pub(crate) fn see(&mut self, line: &str, mark: &str) {
         let behind = line.split_once(mark).map(|(_, rest)| rest);
         let digits = behind.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
@@ -167,19 +167,19 @@ impl Ttl {
         }
     }
 
-    /// That of all lines; `None` if they differ, or have none.
+    /// The time to live of all answers; `None` if it differs, or if no line has it.
     pub(crate) fn same(&self) -> Option<u8> {
         self.first.filter(|_| !self.differs)
     }
 }
 
-/// The row of `0.022/0.029/0.047/0.009 ms`, behind which other figures may stand.
+/// The row with the times in `0.022/0.029/0.047/0.009 ms`, after which other figures may follow.
 fn row(size: Bytes, received: u64, times: &str, notes: &mut Notes) -> Result<SizeRow, String> {
     let (values, rest) = times.split_once(' ').unwrap_or((times, ""));
     if !rest.starts_with("ms") {
         return Err("its times are no milliseconds".into());
     }
-    // Strokes part the numbers, so that a comma can only be a decimal one.
+    // Slashes separate the numbers, so a comma can only be a decimal comma.
     let has_comma = values.contains(',') && !values.contains('.');
     if has_comma {
         notes.whole("its numbers have decimal commas");
@@ -197,7 +197,7 @@ fn row(size: Bytes, received: u64, times: &str, notes: &mut Notes) -> Result<Siz
         least,
         mean,
         most,
-        // One packet has no deviation.
+        // A single packet has no deviation.
         deviation: next().filter(|_| received > 1),
         ..SizeRow::default()
     })

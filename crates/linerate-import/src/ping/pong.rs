@@ -1,4 +1,5 @@
-//! Single answers of `ibping`, without its statistics: those of a run that was cut short, or a part of its output.
+//! Reads single answers of `ibping` without its statistics: the run was interrupted, or only a part of the output was
+//! pasted.
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
 use linerate_record::reported::{Measured, SizeRow, Trip};
@@ -8,23 +9,23 @@ use super::{DATAGRAM, Ttl};
 use crate::format::{Found, Section};
 use crate::reading::{Line, MILLI, MOST_ROWS, Notes, nanos, number, sizes};
 
-/// The start of an answer.
+/// Start of a line with an answer.
 pub(super) const MARK: &str = "Pong from ";
 
-/// Answers from which on their median is typical.
-const ENOUGH: usize = 3;
+/// Fewest answers whose median is kept as the typical time.
+const MEDIAN_MIN: usize = 3;
 
 pub(super) fn is_one(line: &str) -> bool {
     time(line).is_some()
 }
 
-/// The time in `Pong from host (Lid 2): time 0.239 ms`.
+/// The time in a line such as `Pong from host (Lid 2): time 0.239 ms`.
 fn time(line: &str) -> Option<Nanos> {
     let (_, value) = line.strip_prefix(MARK)?.rsplit_once("): time ")?;
     nanos(number(value.trim_end().strip_suffix(" ms")?)?, MILLI)
 }
 
-/// The host in it: `host (Lid 2)`.
+/// The host in a line with an answer, such as `host (Lid 2)`.
 fn target(line: &str) -> Option<&str> {
     Some(line.strip_prefix(MARK)?.rsplit_once(": time ")?.0)
 }
@@ -34,7 +35,8 @@ pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
     answers(section, 0, ("ibping", target, "management datagram"), DATAGRAM, time)
 }
 
-/// The answers in the lines behind the first so many: of a program, a host and an operation, with the time in a line.
+/// The result of the answers after the first `skip` lines. The names are those of the program, its target and its
+/// operation; `time` reads the time in a line.
 pub(super) fn answers(
     section: &Section<'_>,
     skip: usize,
@@ -69,7 +71,7 @@ pub(super) fn answers(
         size,
         samples: Some(count),
         least: Some(*least),
-        typical: times.get(times.len() / 2).copied().filter(|_| times.len() >= ENOUGH),
+        typical: times.get(times.len() / 2).copied().filter(|_| times.len() >= MEDIAN_MIN),
         mean: Some(Nanos(sum / count.max(1))),
         most: Some(*most),
         ttl: ttl.same(),

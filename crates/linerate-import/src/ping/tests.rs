@@ -48,7 +48,7 @@ fn lost_packets_are_said_and_none_are_refused() {
     assert!(notes(&part, "1 of 5 packets"));
     assert!(why(UNREACHABLE).contains("no packet was answered"));
     assert!(why(&V4[..V4.find("rtt").unwrap()]).contains("end is missing"));
-    // Single answers count without the statistics.
+    // Without the statistics, the single answers are used.
     let cut = crate::sample::part(&V4[..V4.find("---").unwrap()]);
     let row = sizes(&cut.results[0]).rows[0];
     assert_eq!((row.samples, row.lost, row.ttl), (Some(5), None, Some(64)));

@@ -1,5 +1,5 @@
-//! `ping` of Windows, in English: whole round trips of one size, in whole milliseconds. Its statistics count; without them
-//! the answers do.
+//! `ping` of Windows, in English: whole round trips of one size, in whole milliseconds. The statistics are used or,
+//! if they are missing, the single answers.
 
 use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
@@ -8,7 +8,7 @@ use crate::format::{Extent, Format, Found, Section};
 use crate::ping::Ttl;
 use crate::reading::{Line, MILLI, Notes, after, count, nanos, quoted, sizes};
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static PING_WINDOWS: Format = Format {
     id: "ping-windows",
     label: "ping of Windows, text",
@@ -29,32 +29,32 @@ pub(crate) static PING_WINDOWS: Format = Format {
 const HEAD: &str = "Pinging ";
 const ANSWER: &str = "Reply from ";
 const STATISTICS: &str = "Ping statistics for ";
-/// What is printed in place of an answer.
+/// Starts of the lines that are printed instead of an answer.
 const SILENT: [&str; 3] = ["Request timed out", "General failure", "PING: transmit failed"];
 
-/// Payload if none is set.
+/// Payload in bytes if the command sets none.
 //= ping of Windows: "-l size   Send buffer size", 32 by default
 const USUAL: Bytes = Bytes(32);
 
-/// Whether an output goes on at its next answer or at its statistics.
+/// Whether an output continues, with its next answer or its statistics.
 fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or("").trim();
     let is_within = [HEAD, ANSWER].iter().chain(&SILENT).any(|start| last.starts_with(start));
     is_within && !rest.trim_start().starts_with(HEAD)
 }
 
-/// What the lines say.
+/// The figures of the lines that were read.
 #[derive(Default)]
 struct Reading {
     target: String,
     size: Option<Bytes>,
     ttl: Ttl,
-    /// Times of the answers in milliseconds: their number, least, sum and most.
+    /// Number of answers; and the shortest, the sum and the longest of their times in milliseconds.
     answers: (u64, u64, u64, u64),
     silent: u64,
-    /// Answers and losses by the statistics.
+    /// Numbers of answers and of lost packets, from the statistics.
     counted: Option<(Option<u64>, Option<u64>)>,
-    /// The shortest, mean and longest time by the statistics.
+    /// The shortest, mean and longest time, from the statistics.
     times: Option<[Option<Nanos>; 3]>,
     notes: Notes,
 }
@@ -108,7 +108,7 @@ impl Reading {
         }
     }
 
-    /// `bytes=32 time=28ms TTL=255`, `bytes=32 time<1ms TTL=64`, of IPv6 `time=28ms`.
+    /// Reads an answer: `bytes=32 time=28ms TTL=255`, `bytes=32 time<1ms TTL=64`, or with IPv6 `time=28ms`.
     fn answered(&mut self, rest: &str) {
         self.size = self.size.or(after(rest, "bytes=").and_then(count).map(Bytes));
         let millis = match after(rest, "time=") {
@@ -122,7 +122,7 @@ impl Reading {
         }
     }
 
-    /// The row of the statistics, or of the answers where these are missing.
+    /// The row with the statistics or, if they are missing, with the single answers.
     fn row(&mut self, line: u64) -> Result<SizeRow, String> {
         let (all, least, sum, most) = self.answers;
         let millis = |value: f64| nanos(value, MILLI).filter(|time| time.0 > 0);
@@ -151,7 +151,8 @@ impl Reading {
         Ok(SizeRow {
             size: self.size.unwrap_or(USUAL),
             samples,
-            // The statistics count the word of a router that a host cannot be reached as an answer.
+            // The statistics count a router's message that a host is unreachable as an answer, so the lines without
+            // an answer count as losses too.
             lost: lost.map(|lost| lost.max(self.silent)),
             ttl: self.ttl.same(),
             least,
@@ -162,14 +163,14 @@ impl Reading {
     }
 }
 
-/// The host and the rest of a line of an answer: `Reply from 10.0.0.1: bytes=32 time=1ms TTL=64`.
+/// The rest of a line after the host that answered: `Reply from 10.0.0.1: bytes=32 time=1ms TTL=64`.
 fn answer(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix(ANSWER)?
         .split_once(": ")
         .filter(|(_, rest)| rest.starts_with("bytes=") || rest.starts_with("time"))
 }
 
-/// Headings, and the signs of a key.
+/// Whether a line is a heading, or shows a pressed key.
 fn is_known(line: &str) -> bool {
     line.is_empty()
         || line.starts_with("Approximate round trip times")
@@ -177,7 +178,7 @@ fn is_known(line: &str) -> bool {
         || line == "^C"
 }
 
-/// A time in whole milliseconds. None of them means less than one, which is not known.
+/// A time in whole milliseconds. Zero means less than one, so the time is unknown.
 fn time(line: &str, name: &str) -> Option<Nanos> {
     let millis = count(after(line, name)?.strip_suffix("ms")?)?;
     nanos(millis as f64, MILLI).filter(|time| time.0 > 0)

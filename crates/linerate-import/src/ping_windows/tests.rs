@@ -71,7 +71,7 @@ fn statistics_count_with_answers_or_alone() {
         );
         assert_eq!((all.results[0].title.as_str(), row.size), ("192.0.2.9", Bytes(32)));
     }
-    // Two runs, with and without first lines.
+    // Two runs in turn, the second one with and without its first lines.
     for next in [ANSWERS.to_owned(), format!("{ROWS}{STATISTICS}")] {
         let both = format!("{ROWS}{STATISTICS}\n{next}");
         assert_eq!(crate::read(both.as_bytes()).unwrap().parts.len(), 2);

@@ -12,7 +12,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, flag, outcome, sizes};
 
-/// qperf.
+/// The format of qperf.
 pub(crate) static FORMAT: Format = Format {
     id: "qperf",
     label: "qperf",
@@ -28,7 +28,7 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Protocols by the start of a test's name.
+/// Protocols, by the start of a test's name.
 const CARRIERS: &[(&str, Carrier)] = &[
     ("tcp_", Carrier::Tcp),
     ("udp_", Carrier::Udp),
@@ -40,21 +40,22 @@ const CARRIERS: &[(&str, Carrier)] = &[
     ("ver_rc_", Carrier::Rdma),
 ];
 
-/// Most tests in one part of an output.
+/// Largest number of tests in one part of an output.
 const MOST_TESTS: usize = 500;
 
-/// Tests that are not read: they ask for a host's settings, or use a protocol that is none of ours.
+/// Tests that are not read: they show a host's settings, or use a protocol that linerate does not know.
 const OTHERS: &[&str] = &["conf", "quit", "rds_bw", "rds_lat", "sdp_bw", "sdp_lat"];
 
-/// Ends of a test's name.
+/// Ends of the names of tests.
 const KINDS: &[&str] =
     &["_bw", "_lat", "_compare_swap_mr", "_fetch_add_mr", "_compare_swap", "_fetch_add"];
 
-/// Ends of the names of values that nothing needs.
+/// Ends of the names of values that are not used.
 const UNUSED: &[&str] =
     &["msgs", "errors", "_cost", "id", "rate", "port", "precedence", "sl", "inline"];
 
-/// Units of values: bits per second of rates, nanoseconds, bytes, per second, shares of one CPU.
+/// Units of values: rates in bits per second, times in nanoseconds, sizes in bytes, messages per second, shares of
+/// one CPU.
 //= qperf 0.4.11: qperf.c, view_band, view_time, view_size, view_rate, view_cpus
 const UNITS: &[(&str, Unit, f64)] = &[
     ("bits/sec", Unit::Rate, 1.0),
@@ -95,7 +96,7 @@ enum Unit {
     Share,
 }
 
-/// A test: its name, its line, and its values.
+/// A test: its name, its line, and its values with their units.
 #[derive(Debug)]
 struct Test<'a> {
     name: &'a str,
@@ -134,7 +135,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found { results, ..Found::of("qperf", used, notes) })
 }
 
-/// The tests of an output, and the bytes up to the last line that was understood.
+/// The tests of an output, and the number of bytes up to the last line that was understood.
 fn tests<'a>(section: &Section<'a>, notes: &mut Notes) -> (Vec<Test<'a>>, usize) {
     let mut tests: Vec<Test<'_>> = Vec::new();
     let mut used = 0;
@@ -163,13 +164,13 @@ fn tests<'a>(section: &Section<'a>, notes: &mut Notes) -> (Vec<Test<'a>>, usize)
     (tests, used)
 }
 
-/// `2.84 GB/sec`, `64 KiB (65,536)`, `201 % cpus`
+/// Reads a value with its unit: `2.84 GB/sec`, `64 KiB (65,536)`, `201 % cpus`.
 fn quantity(text: &str) -> Option<(Unit, f64)> {
     let text = text.trim();
     let (value, unit) = text.split_once(' ')?;
     let unit = unit.split(" (").next().unwrap_or(unit).trim();
     let (_, kind, factor) = UNITS.iter().find(|(name, ..)| *name == unit)?;
-    // qperf separates thousands of whole numbers.
+    // qperf prints thousands separators in whole numbers.
     let value: f64 = value.replace(',', "").parse().ok()?;
     (value.is_finite() && value >= 0.0).then_some((*kind, value * factor))
 }
@@ -185,7 +186,7 @@ impl Test<'_> {
         known.map_or(Carrier::Rdma, |(_, carrier)| *carrier)
     }
 
-    /// The result; what was assumed for it has a note.
+    /// The result of a test. Each assumption adds a note.
     fn measured(
         &self,
         tests: &[Test<'_>],
@@ -221,7 +222,7 @@ impl Test<'_> {
         }))
     }
 
-    /// qperf divides the time by the messages that both ends received. One end alone receives in a read.
+    /// qperf divides the time by the number of messages that both ends received. In a read only one end receives.
     //= qperf 0.4.11: qperf.c, calc_results; rdma.c, rd_client_rdma_read_lat
     fn trip(&self) -> Trip {
         if self.name.ends_with("_bw") {
@@ -271,10 +272,10 @@ impl Test<'_> {
     fn transfer(&self) -> Result<Transfer, String> {
         let received = self.value("bw", Unit::Rate).or(self.value("recv_bw", Unit::Rate));
         let rate = received.ok_or("it has no bandwidth")?;
-        // The client reads from the server.
+        // In a read the client is the receiver.
         let direction =
             if self.name.contains("rdma_read") { Direction::Reverse } else { Direction::Forward };
-        // Nothing tells the sender whether an unreliable write has arrived.
+        // The sender of an unreliable write is not told whether it arrived, so only the sender's count is known.
         let counted =
             if self.name == "uc_rdma_write_bw" { Counted::Sender } else { Counted::Receiver };
         let mut transfer =

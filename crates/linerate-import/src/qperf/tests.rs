@@ -31,7 +31,7 @@ fn figures_are_those_of_the_text() {
     let plain = results(&text("0.4.11-plain.txt"));
     assert_eq!(transfer(&plain[0]).goodput.0, 21_200_000_000);
     assert_eq!(sizes(&plain[1]).rows[0].mean.map(|n| n.0), Some(5070));
-    // What was received counts, not what was sent.
+    // Goodput is the received rate, and not the rate sent.
     assert_eq!(transfer(&plain[2]).goodput.0, 16_800_000_000);
     let wordy = results(&text("0.4.11-vv.txt"));
     let cpu = transfer(&wordy[0]).cpu.sender.unwrap();

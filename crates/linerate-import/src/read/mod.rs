@@ -21,43 +21,43 @@ use crate::text::{decoded, plain, tidy};
 
 /// Largest input, in bytes.
 pub const MOST_BYTES: usize = 256 << 20;
-/// Most outputs in one input.
+/// Largest number of outputs in one input.
 const MOST_PARTS: usize = 1_000;
 
-/// Lines of no output that each have a note, and those whose numbers are kept.
+/// Number of lines outside of any output that get their own note, and of those whose line numbers are kept.
 const MOST_STRAY: usize = 3;
 const MOST_NUMBERS: usize = 10_000;
-/// Ranges of lines that a note lists.
+/// Largest number of ranges of lines that a note lists.
 const MOST_RANGES: usize = 12;
-/// Most prefixes of lines, one behind the other.
+/// Largest number of prefixes, one inside the other, that are removed from lines.
 const MOST_PREFIXES: u32 = 4;
 
-/// Longest output of which the reader finds the end, in bytes.
+/// Longest output in bytes, for formats whose reader finds the end itself.
 const MOST_OWN: usize = 1 << 20;
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It has no bytes, or only blank lines.
+    /// The input has no bytes, or only blank lines.
     #[error("it is empty")]
     Empty,
-    /// It is longer than [`MOST_BYTES`].
+    /// The input is longer than [`MOST_BYTES`].
     #[error("it is longer than {} MiB", MOST_BYTES >> 20)]
     TooLong,
-    /// It is no text.
+    /// The input is not text.
     #[error("it is binary, and no text")]
     Binary,
-    /// No format recognises any part of it.
+    /// No format recognises any part of the input.
     #[error("no output of a known program was found in it; its first line is `{0}`")]
     Unknown(String),
-    /// Every output in it was recognised and could not be read.
+    /// Outputs were recognised, but none of them could be read.
     #[error("line {line} looks like output of {label}, and cannot be read: {why}")]
     Damaged {
-        /// The line at which it begins, from 1.
+        /// The first line of the first output that could not be read, from 1.
         line: u64,
-        /// The format that recognised the first output.
+        /// The format of that output.
         label: &'static str,
-        /// Why it could not be read.
+        /// Why that output could not be read.
         why: String,
     },
 }
@@ -74,17 +74,17 @@ pub struct Parsed {
 /// One output of a program.
 #[derive(Debug)]
 pub struct Part {
-    /// Its format.
+    /// The format that recognised the output.
     pub format: &'static Format,
-    /// Number of its first line, from 1.
+    /// Number of the output's first line, from 1.
     pub line: u64,
-    /// The program.
+    /// The program that printed the output.
     pub tool: Tool,
-    /// Its results.
+    /// The results in the output.
     pub results: Vec<Outcome>,
-    /// Its facts.
+    /// The facts in the output.
     pub facts: Inventory,
-    /// Notes about it.
+    /// Notes about the output.
     pub notes: Vec<Note>,
 }
 
@@ -100,7 +100,8 @@ impl PartialEq for Format {
     }
 }
 
-/// The text without what pages did to it, and with the first lines of parts. A document of JSON is whole as it is.
+/// The text without what web pages added, and with the missing first lines of parts. A JSON document is left as it
+/// is.
 fn prepared(text: &str) -> Cow<'_, str> {
     if is_json(text) {
         return Cow::Borrowed(text);
@@ -112,7 +113,7 @@ fn prepared(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads an input.
+/// Reads all outputs in an input.
 pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     if bytes.len() > MOST_BYTES {
         return Err(Refused::TooLong);
@@ -133,31 +134,31 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     }
 }
 
-/// Whether a text is one JSON document, which nobody has changed: it may be long, and needs no care.
+/// Whether a text is one JSON document that no web page has changed. It may be long, and needs no preparation.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.trim_end().ends_with('}') && !text.contains('&')
 }
 
 struct Reader<'a> {
-    /// The text that was not read yet. It starts at the start of a line.
+    /// The text that is not read yet. It begins at the start of a line.
     rest: &'a str,
     /// Number of the first line of `rest`, from 1.
     line: u64,
-    /// The command in the line before `rest`.
+    /// The command that printed the text in `rest`, from a line before it.
     command: Option<&'a str>,
     parts: Vec<Part>,
     notes: Notes,
-    /// Outputs that could not be read.
+    /// Number of outputs that could not be read.
     failed: usize,
-    /// The first output that could not be read, and its first line.
+    /// The first output that could not be read: its first line, its format, and the reason.
     damaged: Option<(u64, &'static Format, String)>,
-    /// Lines that no format understood: the texts of the first ones, and the numbers of all.
+    /// Lines that no format understood: the texts of the first ones, and below, the numbers of all.
     stray: Vec<(u64, String)>,
     strays: Vec<u64>,
-    /// Prefixes that were taken from each line of the text.
+    /// Number of prefixes that were removed from each line of the text.
     prefixes: u32,
-    /// Bytes of `rest` behind lines whose common prefix hides no output.
-    bare: usize,
+    /// Length of `rest` behind lines whose common prefix hides no output: until there no prefix is tried.
+    retry_below: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -173,7 +174,7 @@ impl<'a> Reader<'a> {
             stray: Vec::new(),
             strays: Vec::new(),
             prefixes: 0,
-            bare: usize::MAX,
+            retry_below: usize::MAX,
         }
     }
 
@@ -192,9 +193,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an output that begins here.
+    /// Reads the output that begins at the start of `rest`.
     fn output(&mut self, format: &'static Format) {
-        // Rows of text may begin with a bracket as well.
+        // Rows of a text may also begin with a bracket.
         let is_text = matches!(format.extent, Extent::GoesOn(_));
         let is_json = self.rest.starts_with(['{', '[']) && !is_text;
         let (end, read) = if is_json {
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an output of a format that finds its own end, unless an output of another format begins before.
+    /// Reads an output of a format that finds its own end, up to the start of an output of another format.
     fn own_end(&self, format: &'static Format) -> (usize, Result<Found, String>) {
         let end = whole_lines(self.rest, MOST_OWN);
         let read = (format.read)(&self.section(end));
@@ -238,21 +239,21 @@ impl<'a> Reader<'a> {
         (other, (format.read)(&self.section(other)))
     }
 
-    /// The first bytes that are left.
+    /// The first `end` bytes of `rest`.
     fn section(&self, end: usize) -> Section<'a> {
         Section { text: &self.rest[..end], line: self.line, command: self.command }
     }
 
     fn keep(&mut self, format: &'static Format, found: Found) {
         let Found { tool, results, facts, notes: Notes(notes), .. } = found;
-        // An output with nothing in it could not be read: its first note says why.
+        // An output without results and facts could not be read: its first note says why.
         if format.holds == Holds::Results
             && results.is_empty()
             && facts == Inventory::default()
             && let Some(first) = notes.first()
         {
             let mut why = first.what.clone();
-            // A later note may say at which line the output was damaged.
+            // A later note may have the line at which the output is damaged.
             if let Some((second, line)) = notes.get(1).and_then(|note| Some((note, note.line?))) {
                 why = format!("{why}; line {line}: {}", second.what);
             }
@@ -268,12 +269,12 @@ impl<'a> Reader<'a> {
         self.failed += 1;
     }
 
-    /// Goes on behind `used` bytes, to the start of a line.
+    /// Moves `rest` behind `used` bytes, to the start of a line.
     fn skip(&mut self, used: usize) {
         let used = floor(self.rest, used);
         let to_end_of_line =
             self.rest[used..].find('\n').map_or(self.rest.len(), |at| used + at + 1);
-        // An output that ends with its line has nothing left on it.
+        // If the bytes used end with a line, nothing of that line is left.
         let ended = used > 0 && self.rest[..used].ends_with('\n');
         let next = if ended { used } else { to_end_of_line };
         let (done, rest) = self.rest.split_at(next);
@@ -282,7 +283,7 @@ impl<'a> Reader<'a> {
         self.command = None;
     }
 
-    /// Passes over a line outside of any output.
+    /// Skips a line that is outside of any output.
     fn other_line(&mut self) {
         let end = self.rest.find('\n').map_or(self.rest.len(), |at| at + 1);
         let (line, rest) = self.rest.split_at(end);
@@ -295,7 +296,8 @@ impl<'a> Reader<'a> {
             return;
         }
         let known = run(line).or_else(|| command(line));
-        // What follows is of the same command, whatever of it is understood; a rule says nothing.
+        // The lines that follow belong to this command, even if some of them are not understood. A line of dashes
+        // needs no note.
         self.command = known.or(self.command);
         let is_rule = line.trim().bytes().all(|byte| b"- ".contains(&byte));
         if known.is_none() && !is_rule {
@@ -310,9 +312,9 @@ impl<'a> Reader<'a> {
         self.line += 1;
     }
 
-    /// Reads the outputs in the next lines behind a prefix that all of them have. Returns whether there are any.
+    /// Reads the outputs that a prefix of the next lines hides. Returns whether there are any.
     fn hidden(&mut self) -> bool {
-        if self.prefixes >= MOST_PREFIXES || self.rest.len() > self.bare {
+        if self.prefixes >= MOST_PREFIXES || self.rest.len() > self.retry_below {
             return false;
         }
         let Some(Peeled { end, text }) = peeled(self.rest) else {
@@ -327,7 +329,7 @@ impl<'a> Reader<'a> {
         };
         inner.outputs();
         if inner.parts.is_empty() {
-            self.bare = self.rest.len() - end;
+            self.retry_below = self.rest.len() - end;
             return false;
         }
         let Reader { parts, mut notes, failed, damaged, stray, strays, .. } = inner;
@@ -358,7 +360,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Numbers of lines, those that follow each other as a range: `3, 7-9`.
+/// Numbers of lines as a text. Consecutive numbers become a range: `3, 7-9`.
 fn ranges(lines: &[u64]) -> String {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for line in lines {
@@ -374,22 +376,23 @@ fn ranges(lines: &[u64]) -> String {
     format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Bytes of the JSON value that begins here; `None` if it is damaged, and its end not known.
+/// Number of bytes of the JSON value at the start of a text; `None` if the value is damaged, so that its end is
+/// unknown.
 fn value(text: &str) -> Option<usize> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     let is_whole = matches!(values.next(), Some(Ok(_)));
     is_whole.then(|| values.byte_offset())
 }
 
-/// The format of an output that begins here.
+/// The format of the output with which a text begins.
 fn starting(text: &str) -> Option<&'static Format> {
     let at = Start::of(text);
     let known = || FORMATS.iter().copied().find(|format| (format.starts)(at));
     if is_prose(at) { None } else { known() }
 }
 
-/// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
-/// each format at each line of a long text is slow.
+/// Whether the first line has only words, and the second one no digit and no dash: no output begins so. This test
+/// saves time: trying each format at each line of a long text is slow.
 fn is_prose(at: Start<'_>) -> bool {
     let (first, second) = (at.line.trim_end(), at.next.trim_end());
     let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
@@ -398,7 +401,7 @@ fn is_prose(at: Start<'_>) -> bool {
         && !FORMATS.iter().flat_map(|format| format.first_words).any(|words| first.ends_with(words))
 }
 
-/// Bytes from an output's start to the next line at which another output begins.
+/// Number of bytes from the start of an output to the line at which another output begins.
 fn extent(text: &str, own: &Format) -> usize {
     let continues = |next: &Format, before: &str, rest: &str| {
         next == own
@@ -419,21 +422,21 @@ fn extent(text: &str, own: &Format) -> usize {
     next.map_or(text.len(), |at| before_prompt(text, at))
 }
 
-/// Bytes of the first lines, up to a number of bytes and the end of a line.
+/// Number of bytes up to the end of the line that contains byte `most`.
 fn whole_lines(text: &str, most: usize) -> usize {
     let rest = text.as_bytes().get(most..).unwrap_or_default();
     let end = rest.iter().position(|byte| *byte == b'\n');
     end.map_or(text.len(), |at| most + at + 1)
 }
 
-/// The start of the line before this one, if it is a prompt with a command, and not the first line.
+/// The start of the line before `at`, if that line is a prompt with a command, and is not the first line; else `at`.
 fn before_prompt(text: &str, at: usize) -> usize {
     let before = text[..at].trim_end_matches('\n');
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     if start > 0 && command(&before[start..]).is_some() { start } else { at }
 }
 
-/// Bytes up to the first prompt with a command behind the first line.
+/// Number of bytes up to the next prompt with a command, after the first line.
 fn next_prompt(text: &str) -> usize {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

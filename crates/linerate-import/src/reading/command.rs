@@ -2,7 +2,7 @@
 
 use super::Section;
 
-/// The command before an output, if it runs such a program: `cat` of a file says nothing about options.
+/// The command before an output, if it runs a program that `is_program` accepts: `cat` of a file shows no options.
 pub(crate) fn command_of<'a>(
     section: &Section<'a>,
     is_program: impl Fn(&str) -> bool,
@@ -12,7 +12,7 @@ pub(crate) fn command_of<'a>(
     words.any(|word| is_program(word.rsplit('/').next().unwrap_or(word))).then_some(command)
 }
 
-/// The value of an option in a command: `-m 64`, `-m64`, `--msg-size=64`, `--msg-size 64`.
+/// The value of an option in a command, in any of these spellings: `-m 64`, `-m64`, `--msg-size=64`, `--msg-size 64`.
 pub(crate) fn option<'a>(command: &'a str, names: &[&str]) -> Option<&'a str> {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {
@@ -34,7 +34,7 @@ pub(crate) fn option<'a>(command: &'a str, names: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// Whether a command has one of these words.
+/// Whether one of the words of a command is one of `names`.
 pub(crate) fn flag(command: &str, names: &[&str]) -> bool {
     command.split_whitespace().any(|word| names.contains(&word))
 }

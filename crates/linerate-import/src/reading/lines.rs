@@ -5,17 +5,17 @@ use super::prompt::is_prompt;
 /// The text of one output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Section<'a> {
-    /// The text from the first line of the output. It ends before the next line at which an output of any format
-    /// begins; of JSON it is all the rest.
+    /// The text from the first line of the output on. It ends before the next line at which an output of any format
+    /// begins. For JSON it is the whole rest of the input.
     pub(crate) text: &'a str,
-    /// Number of its first line in the input, from 1.
+    /// Number of the output's first line in the input, from 1.
     pub(crate) line: u64,
-    /// The command that stands in the line before it, without the prompt; `None` if there is none.
+    /// The command in the line before the output, without the prompt; `None` if there is none.
     pub(crate) command: Option<&'a str>,
 }
 
 impl<'a> Section<'a> {
-    /// Its lines.
+    /// The lines of the output.
     pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'a>> + use<'a> {
         let mut end = 0;
         (self.line..).zip(self.text.split_inclusive('\n')).map(move |(number, whole)| {
@@ -24,8 +24,8 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Bytes of the first lines, up to one of which `takes`, that is given the bytes before it, says that it is behind the
-    /// output.
+    /// Number of bytes of the lines before the first one for which `takes` returns false, as it follows the output.
+    /// `takes` gets the line, and the number of bytes before it.
     pub(crate) fn up_to(&self, mut takes: impl FnMut(Line<'a>, usize) -> bool) -> usize {
         let mut used = 0;
         for line in self.lines() {
@@ -37,14 +37,14 @@ impl<'a> Section<'a> {
         used
     }
 
-    /// Its first line.
+    /// The first line of the output.
     pub(crate) fn first(&self) -> &'a str {
         self.text.lines().next().unwrap_or_default()
     }
 
-    /// The part before the next prompt of a shell.
+    /// The part of the section before the next prompt of a shell.
     ///
-    /// Readers of measured tables use it: only what is surely a prompt ends them, as rows and comments have the signs of
+    /// Readers of tables use this. Only a certain prompt ends a table: rows and comments may have the characters of
     /// prompts too.
     pub(crate) fn body(&self) -> Self {
         let end = self.lines().take_while(|line| line.number == self.line || !is_prompt(line.text));
@@ -53,12 +53,12 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A place where an output may begin: the start of a line.
+/// A place where an output may begin: always the start of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Start<'a> {
-    /// The rest of the input.
+    /// The rest of the input, from this place on.
     pub(crate) text: &'a str,
-    /// Its first line, and the second one; empty if there is none.
+    /// The first line of the rest, and the second one; empty if there is none.
     pub(crate) line: &'a str,
     pub(crate) next: &'a str,
 }
@@ -74,11 +74,11 @@ impl<'a> Start<'a> {
 /// A line of an output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// Its number in the input, from 1.
+    /// Number of the line in the input, from 1.
     pub(crate) number: u64,
-    /// Its text, without the end of the line.
+    /// Text of the line, without the end of the line.
     pub(crate) text: &'a str,
-    /// Bytes of the output up to its end.
+    /// Number of bytes of the output up to the end of the line.
     pub(crate) end: usize,
 }
 
@@ -93,20 +93,20 @@ impl<'a> Line<'a> {
         self.text.starts_with([' ', '\t'])
     }
 
-    /// The parts before and behind the first colon.
+    /// The parts of the line before and after its first colon.
     pub(crate) fn pair(&self) -> Option<(&'a str, &'a str)> {
         pair(self.text)
     }
 }
 
-/// The first bytes of a text, which show what it is.
+/// The first bytes of a text, which are enough to recognise it.
 pub(crate) fn head(text: &str) -> &str {
-    /// Bytes that are looked at: heads of outputs are shorter.
+    /// Number of bytes that are enough: headings of outputs are shorter.
     const LONGEST: usize = 4_096;
     &text[..floor(text, LONGEST)]
 }
 
-/// The last boundary between characters at or before a byte.
+/// The last character boundary at or before byte `at`.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut before = (0..=at.min(text.len())).rev();
     before.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
@@ -117,13 +117,13 @@ pub(crate) fn first_line(text: &str) -> &str {
     head(text).lines().next().unwrap_or_default()
 }
 
-/// The parts of a text before and behind the first colon, without blanks around them.
+/// The parts of a text before and after its first colon, without blanks around them.
 pub(crate) fn pair(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
     Some((key.trim(), value.trim()))
 }
 
-/// The text behind a key, up to a blank or a comma.
+/// The text after a key, up to a blank or a comma.
 pub(crate) fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(key)?;
     rest.split([' ', ',']).next()

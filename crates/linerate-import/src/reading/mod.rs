@@ -1,7 +1,7 @@
-//! What all formats read with: the numbered lines of an output, prompts and options of commands, numbers with their units,
-//! tables by size, and what was found, with a bounded number of notes.
+//! Functions that the readers of all formats use: numbered lines, prompts and options of commands, numbers with
+//! units, tables by size, and what was found, with a bounded number of notes.
 //!
-//! It knows no format.
+//! Nothing in this module depends on a single format.
 
 mod command;
 mod found;

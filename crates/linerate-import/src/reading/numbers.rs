@@ -1,29 +1,29 @@
-//! Numbers, and values by their names.
+//! Parsers of numbers, and look-ups in tables of names.
 
 use linerate_units::EXACT;
 
 use super::MOST;
 
-/// A finite number that is not negative.
+/// Reads a finite number that is not negative.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let value: f64 = text.parse().ok().filter(|_| is_plain)?;
     value.is_finite().then_some(value)
 }
 
-/// A count.
+/// Reads a whole number; `None` if a double could not hold it exactly.
 pub(crate) fn count(text: &str) -> Option<u64> {
     text.parse().ok().filter(|count| *count <= EXACT)
 }
 
-/// A number in hexadecimal digits after `0x`.
+/// Reads a number in hexadecimal digits after `0x`.
 pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
     let is_hex = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
     is_hex.then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// A number in decimal digits alone: a sign is no part of it.
+/// Reads a number that has only decimal digits: a sign is refused.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     is_digits(text).then(|| text.parse().ok())?
 }
@@ -33,12 +33,12 @@ pub(crate) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A number of 32 bits in decimal digits alone.
+/// Reads a number of 32 bits that has only decimal digits.
 pub(crate) fn small(text: &str) -> Option<u32> {
     decimal(text).and_then(|n| u32::try_from(n).ok())
 }
 
-/// The numbers of a list such as `0-3,8`; at most [`MOST`].
+/// Reads a list of numbers such as `0-3,8`; `None` if there are [`MOST`] or more.
 pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -52,7 +52,7 @@ pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// A number with at most nine digits behind the point, in billionths.
+/// Reads a number with at most nine digits after the point; the result is in billionths.
 fn billionths(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     if part.len() > 9 {
@@ -62,24 +62,24 @@ fn billionths(text: &str) -> Option<u64> {
     decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
-/// A decimal number with a point, times `unit`: `2.5` of a billion is 2,500,000,000.
+/// Reads a decimal number and multiplies it by `unit`: `2.5` with a unit of a billion is 2,500,000,000.
 pub(crate) fn scaled(text: &str, unit: u64) -> Option<u64> {
     let product = u128::from(billionths(text)?) * u128::from(unit) / 1_000_000_000;
     u64::try_from(product).ok()
 }
 
-/// The value of a name in a table of names.
+/// The value of a name in a table.
 pub(crate) fn lookup<N: PartialEq + Copy, T: Copy>(table: &[(N, T)], name: N) -> Option<T> {
     let found = table.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value)
 }
 
-/// Whether a word is one of those that a text lists, with a blank between two.
+/// Whether a word is one of those in `words`, which are separated by blanks.
 pub(crate) fn is_one_of(words: &str, word: &str) -> bool {
     words.split(' ').any(|known| known == word)
 }
 
-/// The value of a name in a table whose rows list the names that mean the same.
+/// The value of a name in a table in which each entry has several names, separated by blanks.
 pub(crate) fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     let found = table.iter().find(|(names, _)| is_one_of(names, name));
     found.map(|(_, value)| *value)

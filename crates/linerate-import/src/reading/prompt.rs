@@ -1,4 +1,4 @@
-//! Prompts of shells, and the commands behind them.
+//! Recognises prompts of shells, and the commands after them.
 
 use super::is_one_of;
 
@@ -11,7 +11,7 @@ pub(crate) fn command(line: &str) -> Option<&str> {
         let (before, command) = line.split_once(prompt)?;
         is_prompt(before).then_some(command)
     });
-    // `C:\>iperf3`: that of Windows has no blank behind it.
+    // A prompt of Windows ends without a blank: `C:\>iperf3`.
     let of_windows = || {
         let (before, command) = line.split_once('>')?;
         let is_folder = before.is_empty() || before.contains(":\\");
@@ -21,8 +21,8 @@ pub(crate) fn command(line: &str) -> Option<&str> {
     (!command.is_empty()).then_some(command)
 }
 
-/// Whether a line is surely a prompt with a command: it names a user and a host, or has nothing before its sign. Rows and
-/// comments of outputs, which [`command`] may take for prompts, are none.
+/// Whether a line is certainly a prompt with a command: it names a user and a host, or has nothing before its sign.
+/// Rows and comments of outputs, which [`command`] may take for prompts, are not accepted.
 pub(super) fn is_prompt(line: &str) -> bool {
     let line = line.trim();
     if line.starts_with("$ ") || line.starts_with("PS ") && line.contains("> ") {
@@ -34,22 +34,22 @@ pub(super) fn is_prompt(line: &str) -> bool {
     })
 }
 
-/// Programs whose output is read, and begins a run of its own.
+/// Programs whose output can be read, so that a command with one of them begins a new run.
 const PROGRAMS: &str = "iperf iperf2 iperf3 nuttcp netperf qperf sockperf ucx_perftest fi_pingpong ping ibping \
     mtr networkQuality fio dd diskspd hdparm rsync scp ss nstat netstat iostat mpstat \
     nfsiostat multipath mpirun mpiexec srun ethtool ibstat ibv_devinfo lspci numactl lscpu \
     mlxlink perfquery ibqueryerrors nvme sysctl lsblk lsusb nproc nfsstat mount ifconfig \
     dmesg";
-/// Starts of the names of such programs.
+/// Starts of the names of further programs whose output can be read.
 const FAMILIES: &[&str] =
     &["ib_write_", "ib_read_", "ib_send_", "ib_atomic_", "raw_ethernet_", "osu_", "IMB-"];
-/// Programs that run the one behind them; some of its words may be their own options.
+/// Programs that run the program after them; the words between may be their own options.
 const WRAPPERS: &str =
     "sudo env time numactl taskset ip nice chrt stdbuf timeout mpirun mpiexec srun";
-/// Most words before the program.
+/// Largest number of words before the program.
 const MOST_BEFORE: usize = 12;
 
-/// The command in a line that runs a program whose output is read: behind a prompt, or with an option.
+/// The command in a line that runs a program whose output can be read. It follows a prompt, or has an option.
 pub(crate) fn run(line: &str) -> Option<&str> {
     if let Some(command) = command(line).filter(|command| program(command).is_some()) {
         return Some(command);
@@ -62,7 +62,7 @@ pub(crate) fn run(line: &str) -> Option<&str> {
         rest.len() < word.len() && rest.starts_with(|c: char| c.is_ascii_alphanumeric())
             || word.contains("=/")
     };
-    // Rows of outputs and sentences begin otherwise.
+    // Rows of outputs and sentences begin with other characters.
     let starts = line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
     let is_setting =
         |word: &str| word.contains('=') && word.starts_with(|c: char| c.is_ascii_uppercase());
@@ -75,7 +75,7 @@ pub(crate) fn run(line: &str) -> Option<&str> {
     .then_some(line)
 }
 
-/// The program that a command runs, without its folder and behind those that start it.
+/// The name of the program that a command runs, without its folder, and without programs that only start it.
 pub(crate) fn program(command: &str) -> Option<&str> {
     let name = |word: &'_ str| -> Option<usize> {
         let start = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
@@ -106,7 +106,7 @@ mod tests {
             ("LD_PRELOAD=x taskset -c 8 ./osu_bw -m 4", Some("osu_bw")),
             ("dd if=/mnt/a of=/dev/null bs=1M", Some("dd")),
             ("$ nproc", Some("nproc")),
-            // Lines of outputs, and sentences.
+            // Lines of outputs, and sentences, are not commands.
             ("iperf Done.", None),
             ("iperf 3.18 (cJSON 1.7)", None),
             ("ping is fine", None),

@@ -1,6 +1,6 @@
-//! Numbers with a unit: times, rates and sizes.
+//! Reads numbers with a unit: times, rates and sizes.
 //!
-//! A number that is no measurement (`inf`, `-nan`, negative, too large) has no value here.
+//! A number that cannot be a measurement (`inf`, `-nan`, negative, too large) gives `None`.
 
 use linerate_record::reported::SizeRow;
 use linerate_units::{Bytes, EXACT, Nanos, Rate};
@@ -13,16 +13,16 @@ pub(crate) const MICRO: f64 = 1e3;
 pub(crate) const MILLI: f64 = 1e6;
 /// Nanoseconds in a second.
 pub(crate) const SECOND: f64 = 1e9;
-/// Bits in a second of rates in bits.
+/// Units of rates, in bits per second.
 pub(crate) const BITS: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
-/// Bits in 2^20 bytes.
+/// Number of bits in 2^20 bytes.
 pub(crate) const MEBIBYTE: f64 = 8.0 * 1_048_576.0;
-/// 2^20 bits.
+/// Number of bits in a mebibit: 2^20.
 pub(crate) const MEBIBIT: f64 = 1_048_576.0;
 
-/// Largest number that [`figure`] takes: far above what any disk does, and far below the limits of `u64`.
+/// Largest number that [`figure`] accepts: far above what any disk reaches, and far below the limit of `u64`.
 const LARGEST: f64 = 1e18;
-/// Factors of the prefixes of units.
+/// Factors of binary prefixes of units.
 const BINARY: &[(char, u64)] =
     &[('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30), ('t', 1 << 40), ('p', 1 << 50)];
 
@@ -36,13 +36,13 @@ pub(crate) fn nanos(value: f64, unit: f64) -> Option<Nanos> {
     whole(value * unit).map(Nanos)
 }
 
-/// A rate of `value` units of `unit` bits in a second. A rate of zero is none: nothing was measured.
+/// A rate of `value` units of `unit` bits per second. A rate of zero gives `None`: nothing was measured.
 pub(crate) fn rate(value: f64, unit: f64) -> Option<Rate> {
     whole(value * unit).filter(|bits| *bits > 0).map(Rate)
 }
 
-/// A number of bytes, such as `64`, `64k`, `1M`. Letters stand for powers of 1024. Units such as `KB`, which programs of
-/// networks count either way, have no value.
+/// Reads a number of bytes, such as `64`, `64k` or `1M`. Letters are powers of 1024. Units such as `KB`, which
+/// network programs use for 1000 or for 1024, give `None`.
 pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -55,16 +55,16 @@ pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     whole(number(digits)? * unit).map(Bytes)
 }
 
-/// Samples that a percentile needs: one above it at least.
+/// Fewest samples for the 99th and for the 99.9th percentile: at least one sample must be above it.
 pub(crate) const FOR_P99: f64 = 100.0;
 pub(crate) const FOR_P999: f64 = 1_000.0;
 
-/// Whether `samples` observations have one beyond the percentile `share` (0.99).
+/// Whether at least one of `samples` samples is above the percentile `share` (0.99).
 fn supports(samples: u64, share: f64) -> bool {
     samples as f64 * (1.0 - share) >= 0.999
 }
 
-/// Leaves out the percentiles that a row's observations do not support; whether there were any.
+/// Removes percentiles that a row has too few samples for; returns whether there were any.
 pub(crate) fn drop_unsupported(row: &mut SizeRow) -> bool {
     let samples = row.samples.unwrap_or(0);
     let before = (row.p99, row.p999);
@@ -73,28 +73,28 @@ pub(crate) fn drop_unsupported(row: &mut SizeRow) -> bool {
     before != (row.p99, row.p999)
 }
 
-/// A number as programs of disks print it, with blanks around it: neither negative nor endless.
+/// Reads a number that programs for disks print, with blanks around it; `None` if it is negative or not finite.
 pub(crate) fn figure(text: &str) -> Option<f64> {
     usable(text.trim().parse().ok()?)
 }
 
-/// The number, if it can be a figure.
+/// Returns the number if it can be a figure.
 fn usable(number: f64) -> Option<f64> {
     (0.0..=LARGEST).contains(&number).then_some(number)
 }
 
-/// The number, if it can be a figure and is not zero.
+/// Returns the number if it can be a figure and is not zero.
 pub(crate) fn positive(number: f64) -> Option<f64> {
     usable(number).filter(|n| *n > 0.0)
 }
 
-/// A time of `count` units of `unit` nanoseconds; `None` for zero, which no operation takes.
+/// A time of `count` units of `unit` nanoseconds; `None` for zero, which no operation can take.
 pub(crate) fn time(count: f64, unit: f64) -> Option<Nanos> {
     positive(count * unit).map(|n| Nanos(n.round() as u64))
 }
 
-/// A size as programs of disks print it, for which any prefix is binary: `4k`, `16M`, `1GB`, `512 KiB`. `None` for other
-/// units.
+/// Reads a size that programs for disks print; they use binary prefixes only: `4k`, `16M`, `1GB`, `512 KiB`. `None`
+/// for other units.
 pub(crate) fn size(text: &str) -> Option<Bytes> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -104,7 +104,7 @@ pub(crate) fn size(text: &str) -> Option<Bytes> {
     usable(bytes).map(|b| Bytes(b.round() as u64))
 }
 
-/// The factor of a binary unit of bytes.
+/// The factor of a unit of bytes with a binary prefix.
 fn prefix(unit: &str) -> Option<u64> {
     let unit = unit.to_ascii_lowercase();
     let unit = ["ib", "b"].iter().find_map(|end| unit.strip_suffix(end)).unwrap_or(&unit);

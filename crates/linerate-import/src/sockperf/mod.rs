@@ -1,6 +1,6 @@
 //! sockperf: ping-pong, under-load and throughput, as text and as the CSV of `--full-log`.
 //!
-//! Times are halves of round trips unless `--full-rtt` was given. `MBps` and `Mbps` are units of 2^20.
+//! Times are half round trips unless `--full-rtt` was given. `MBps` and `Mbps` are multiples of 2^20.
 //= https://github.com/Mellanox/sockperf, src/client.cpp, client_statistics and stream_statistics
 
 use linerate_plan::path::Direction;
@@ -15,7 +15,7 @@ use crate::reading::{
     number, option, outcome, quoted, rate, sizes,
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static SOCKPERF: Format = Format {
     id: "sockperf",
     label: "sockperf, text and the CSV of --full-log",
@@ -36,13 +36,13 @@ pub(crate) static SOCKPERF: Format = Format {
     ..Format::RESULTS
 };
 
-/// Size of a message if the command sets none.
+/// Size of a message in bytes if the command sets none.
 //= sockperf(1): "Use messages of size <size> bytes (minimum default 14)"
 const DEFAULT_SIZE: u64 = 14;
 const VERSION: &str = "sockperf: == version #";
 const PARAMETERS: &str = "test was performed using the following parameters:";
 
-/// Whether an output goes on at a line with a version: it does behind the command alone.
+/// Whether an output continues at a line with a version: it does only if the output so far is the command alone.
 fn goes_on(before: &str, _: &str) -> bool {
     let mut lines = before.lines();
     lines.next().and_then(typed).is_some() && lines.next().is_none()
@@ -52,18 +52,18 @@ fn is_version(line: &str) -> bool {
     line.trim_start().starts_with(VERSION)
 }
 
-/// The modes of the client.
+/// Names of the modes of the client.
 const MODES: &[&str] =
     &["ping-pong", "pp", "under-load", "ul", "throughput", "tp", "playback", "pb"];
 
-/// The command in a line without a prompt, as it was typed, maybe with marks of Markdown.
+/// The command in a line that has no prompt; there may be marks of Markdown around it.
 fn typed(line: &str) -> Option<&str> {
     let line = line.trim().trim_matches(['_', '*', '`']);
     let mode = line.strip_prefix("sockperf ")?.split_whitespace().next()?;
     MODES.contains(&mode).then_some(line)
 }
 
-/// The statistics of one server.
+/// The statistics for one server.
 #[derive(Debug, Default)]
 struct Block {
     line: u64,
@@ -72,7 +72,7 @@ struct Block {
     is_whole: bool,
 }
 
-/// What the lines of an output say.
+/// The figures of the lines that were read.
 #[derive(Debug, Default)]
 struct Reading {
     version: Option<String>,
@@ -80,7 +80,7 @@ struct Reading {
     carrier: Option<Carrier>,
     seconds: Option<f64>,
     messages: Option<f64>,
-    /// Messages that were sent and answers that were received.
+    /// Numbers of messages sent and of answers received.
     messages_of_run: (u64, u64),
     rate: Option<Rate>,
     blocks: Vec<Block>,
@@ -89,7 +89,7 @@ struct Reading {
     notes: Notes,
 }
 
-/// Starts of lines, behind `sockperf: `, that say nothing about the results.
+/// Starts of lines, after `sockperf: `, that have nothing about the results.
 const KNOWN: &[&str] = &[
     "Warmup stage",
     "Starting test",
@@ -102,7 +102,7 @@ const KNOWN: &[&str] = &[
     "Preliminary: ",
 ];
 
-/// Most servers of one output.
+/// Largest number of servers in one output.
 const MOST: usize = 1_000;
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -113,7 +113,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for Line { number, text: line, .. } in section.lines().skip(usize::from(typed.is_some())) {
         is_log |= line.starts_with("packet, txTime");
         if !is_log {
-            // Marks of Markdown.
+            // The line may have marks of Markdown.
             reading.line(number, line.replace("**", "").trim());
         }
     }
@@ -184,13 +184,13 @@ impl Reading {
             return;
         };
         block.is_whole = line.contains("avg-rtt");
-        // The sign `====>` has an equals sign too.
+        // The arrow `====>` in the line has equals signs too, so the first one after `avg-` is used.
         let mean = line.split("avg-").nth(1).and_then(|rest| after(rest, "="));
         block.row.mean = mean.and_then(micros);
         block.row.deviation = after(line, "std-dev=").and_then(micros);
     }
 
-    /// A line of the distribution; whether it is one.
+    /// Reads a line of the distribution; `false` if the line is not one.
     fn observation(&mut self, line: &str) -> bool {
         let Some(block) = self.blocks.last_mut() else {
             return false;
@@ -243,7 +243,7 @@ impl Reading {
     }
 }
 
-/// The text behind a mark, up to the next blank, comma or bracket.
+/// The text after a mark, up to the next blank, comma, semicolon or bracket.
 fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(mark)?;
     Some(first_word(rest))
@@ -251,7 +251,7 @@ fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
 
 fn first_word(text: &str) -> &str {
     let text = text.trim_start();
-    // A comma within a number is no end of it: `8,634` is not 8.
+    // A comma within a number does not end it: `8,634` is not 8.
     let is_end = |(at, c): &(usize, char)| {
         let is_inner = || text[at + 1..].starts_with(|next: char| next.is_ascii_digit());
         matches!(c, ' ' | ')' | ';') || *c == ',' && !is_inner()
@@ -291,7 +291,7 @@ impl Reading {
         Ok(measured.iter().map(|block| self.sizes(block, size)).collect())
     }
 
-    /// The size of the messages. It is in no output of a client but the log.
+    /// The size of the messages. Clients print it only in the log.
     fn size(&mut self) -> Bytes {
         if self.size.is_none() && !self.has_command {
             self.notes.whole(format!(
@@ -318,7 +318,7 @@ impl Reading {
         outcome(&block.title, block.line, measured)
     }
 
-    /// The mode. Under load most messages ask for no answer.
+    /// The mode of the client. In the mode under-load, most messages request no answer.
     fn operation(&self) -> &'static str {
         let (sent, received) = self.messages_of_run;
         if received.saturating_mul(2) < sent { "under-load" } else { "ping-pong" }
@@ -326,7 +326,7 @@ impl Reading {
 
     fn transfer(&mut self, section: &Section<'_>, rate: Rate) -> Result<Outcome, String> {
         let carrier = self.carrier.ok_or("it does not say whether TCP or UDP was used")?;
-        // The rate and the messages give the size, if the output does not.
+        // If the output has no size, the rate over the messages gives it.
         let size = self.messages.filter(|messages| *messages > 0.0);
         let size = size.map(|messages| Bytes((rate.0 as f64 / 8.0 / messages).round() as u64));
         let mut transfer = Transfer::new(carrier, Direction::Forward, rate, Counted::Sender);

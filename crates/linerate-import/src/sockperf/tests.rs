@@ -39,10 +39,10 @@ fn a_command_without_a_prompt_is_understood() {
         assert_eq!(sizes(&part.results[0]).rows[0].size, Bytes(350));
         assert_eq!((part.line, part.notes.len()), (3, 0), "{:?}", part.notes);
     }
-    // Two runs are two outputs.
+    // Two runs in one text are two outputs.
     let typed = format!("sockperf pp -m 350\n{UDP}");
     assert_eq!(read(format!("{typed}{typed}").as_bytes()).unwrap().parts.len(), 2);
-    // Prose is no command.
+    // A line of prose is not a command.
     let prose = read(format!("sockperf says the following\n{UDP}").as_bytes()).unwrap();
     assert!(notes(&prose.parts[0], "14 bytes are sockperf's default"));
 }

@@ -1,18 +1,18 @@
-//! What tests of formats share.
+//! Functions that tests of several formats use.
 
 use linerate_record::reported::{Disk, Measured, Outcome, SizeRow, Sizes, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::{Part, Refused, read};
 
-/// The only output in a text.
+/// The one output in a text.
 pub(crate) fn part(text: &str) -> Part {
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(parsed.parts.len(), 1, "{parsed:?}");
     parsed.parts.into_iter().next().unwrap()
 }
 
-/// Why a text is refused.
+/// Why the output in a text could not be read.
 pub(crate) fn why(text: &str) -> String {
     match read(text.as_bytes()) {
         Err(Refused::Damaged { why, .. }) => why,
@@ -20,7 +20,7 @@ pub(crate) fn why(text: &str) -> String {
     }
 }
 
-/// Whether a note says this.
+/// Whether a note contains these words.
 pub(crate) fn notes(part: &Part, words: &str) -> bool {
     part.notes.iter().any(|note| note.what.contains(words))
 }
@@ -46,7 +46,7 @@ pub(crate) fn disk(outcome: &Outcome) -> &Disk {
     }
 }
 
-/// A row of a size, which tests fill further.
+/// A row with this size; tests set its other figures.
 pub(crate) fn row(size: u64) -> SizeRow {
     SizeRow { size: Bytes(size), ..SizeRow::default() }
 }

@@ -1,4 +1,4 @@
-//! What tests compare: a transfer in one line.
+//! Shows results as lines of text, which tests compare.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use linerate_record::reported::{Cpu, CpuOf, Measured, Setup, Transfer};
 
 use crate::{Parsed, read};
 
-/// Reads a sample and puts each transfer and each note into a line.
+/// Reads a sample, and shows each transfer and each note as one line.
 pub(crate) fn of(sample: &str) -> String {
     match read(sample.as_bytes()) {
         Ok(parsed) => lines(&parsed),
@@ -37,21 +37,21 @@ pub(crate) fn transfer(sample: &str) -> Transfer {
     transfers.remove(0)
 }
 
-/// All notes of a sample, and why it was refused.
+/// All notes about a sample, and the reason if it was refused.
 pub(crate) fn notes(sample: &str) -> String {
     let kept = of(sample);
     let notes = kept.lines().filter(|line| line.contains("note ") || line.starts_with("refused"));
     notes.collect::<Vec<_>>().join("\n")
 }
 
-/// A sample by its folder and name.
+/// The text of a sample, by its folder and name.
 #[expect(clippy::disallowed_methods, reason = "only tests read samples")]
 pub(crate) fn sample(path: &str) -> String {
     let path = format!("{}/tests/samples/{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
-/// All samples of a folder: their names and texts, in order.
+/// Names and texts of all samples in a folder, in order.
 #[expect(clippy::disallowed_methods, reason = "only tests read samples")]
 pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
     let path = format!("{}/tests/samples/{folder}", env!("CARGO_MANIFEST_DIR"));
@@ -62,7 +62,7 @@ pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
     names.into_iter().map(|name| (name.clone(), sample(&format!("{folder}/{name}")))).collect()
 }
 
-/// What the samples of a folder are read as.
+/// The lines for all samples in a folder.
 pub(crate) fn all(folder: &str) -> String {
     let mut all = String::new();
     for (name, text) in samples(folder) {
@@ -71,8 +71,8 @@ pub(crate) fn all(folder: &str) -> String {
     all
 }
 
-/// Checks lines of a sample's name, the place of a transfer in it, its direction, who counted, goodput, retransmits
-/// and streams.
+/// Checks transfers. Each line of `table` has the name of a sample, the place of a transfer in it, and its expected
+/// direction, counting end, goodput, retransmits and streams.
 pub(crate) fn check(table: &str, text: impl Fn(&str) -> String) {
     for row in table.lines().map(str::trim) {
         let mut words = row.split(' ');
@@ -95,7 +95,7 @@ fn lines(parsed: &Parsed) -> String {
             writeln!(out, "{} {} {version}, line {}", part.format.id, part.tool.name, part.line);
         for result in &part.results {
             let Measured::Transfer(transfer) = &result.measured else {
-                // A set-up of which nothing is known.
+                // A set-up in which nothing is known is not shown.
                 let unknown = format!(", setup: {:?}", Setup::default());
                 let measured = format!("{:?}", result.measured).replace(&unknown, "");
                 let _ = writeln!(out, "  {} {measured}", result.title);
@@ -160,7 +160,7 @@ fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
     );
     add("messages", t.messages.map(|n| format!("{n:.1}")));
     add("size", t.size.map(|n| n.0.to_string()));
-    add("asked", t.asked.map(|n| n.0.to_string()));
+    add("asked", t.requested.map(|n| n.0.to_string()));
     add("cc", t.congestion.clone());
     add("error", t.error.clone());
     out

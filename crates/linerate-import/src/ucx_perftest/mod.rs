@@ -1,6 +1,7 @@
 //! `ucx_perftest`: the table on the console of the client, and the lines of `-f -v`.
 //!
-//! `MB/s` is 2^20 bytes. Of each row the columns `overall` count: `average` is that of the last second.
+//! `MB/s` is 2^20 bytes per second. Of each row the columns `overall` are read: `average` is that of the last second
+//! only.
 //= https://github.com/openucx/ucx, src/tools/perf/perftest.c, print_progress
 
 use linerate_plan::path::Direction;
@@ -13,7 +14,7 @@ use crate::reading::{
     sizes,
 };
 
-/// The row of the table of formats.
+/// The entry in the table of formats.
 pub(crate) static UCX_PERFTEST: Format = Format {
     id: "ucx-perftest",
     label: "ucx_perftest, text",
@@ -31,15 +32,15 @@ pub(crate) static UCX_PERFTEST: Format = Format {
     ..Format::RESULTS
 };
 
-/// Size of a message if the command sets none.
+/// Size of a message in bytes if the command sets none.
 //= ucx_perftest -h: "-s <size> list of scatter-gather sizes for single message (8)"
 const DEFAULT_SIZE: u64 = 8;
-/// Tests of which the time is that of one operation, and no half of a round trip.
+/// Tests whose time is that of a whole operation, and not half of a round trip.
 const WHOLE: &[&str] = &["get", "fadd", "add", "swap", "cswap"];
 const CSV: &str =
     "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr";
 
-/// Whether a line names the groups of columns.
+/// Whether a line is the heading that names groups of columns.
 fn is_head(line: &str) -> bool {
     let has_times = line.contains("latency (usec)") || line.contains("overhead (usec)");
     has_times && line.starts_with('|') && line.contains("bandwidth (MB/s)")
@@ -48,12 +49,12 @@ fn is_head(line: &str) -> bool {
 /// The figures of one row.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
-    /// Whether more rows must follow.
+    /// Whether the row is of one thread, so that more rows must follow.
     is_part: bool,
     samples: u64,
     typical: f64,
     mean: f64,
-    /// Units of 2^20 bytes in a second.
+    /// Rate in units of 2^20 bytes per second.
     rate: f64,
     messages: f64,
 }
@@ -79,13 +80,13 @@ fn figures(line: &str) -> Option<Figures> {
     })
 }
 
-/// What is said about a test, by its command or by the output.
+/// What the command or the output shows about a test.
 #[derive(Debug, Default)]
 struct Said {
-    /// Its name in the command, or its description in the output.
+    /// Name of the test in the command, or its description in the output.
     test: String,
     size: Option<Bytes>,
-    /// Whether the times are latencies; `None` if nothing says so.
+    /// Whether the times are latencies; `None` if nothing shows it.
     is_latency: Option<bool>,
 }
 
@@ -108,7 +109,7 @@ impl Said {
         self.is_latency = (is_latency || is_rate).then_some(is_latency);
     }
 
-    /// A line of the head, or of the description that some versions put below it.
+    /// Reads a line of the heading, or of the description that some versions print below it.
     fn line(&mut self, line: &str) {
         let line = line.trim_matches(['|', ' ']);
         if let Some(test) = line.strip_prefix("Test:") {
@@ -116,14 +117,14 @@ impl Said {
         } else if let Some(size) = line.strip_prefix("Message size:") {
             self.size = self.size.or(bytes(size.trim()));
         } else if line.starts_with("Stage") {
-            // Versions before that column wrote `latency` above every test.
+            // Versions that lack this column print `latency` above every test.
             self.is_latency = self.is_latency.or(Some(true));
         } else if line.contains("overhead (usec)") {
             self.is_latency = self.is_latency.or(Some(false));
         }
     }
 
-    /// Whether a time is that of one operation.
+    /// Whether a time is that of a whole operation.
     fn is_whole(&self) -> bool {
         let mut words = self.test.split(['_', ' ']);
         words.any(|word| WHOLE.contains(&word))
@@ -194,9 +195,9 @@ fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
     })
 }
 
-/// The size of a message that rate and messages prove.
+/// The size of a message that the rate over the messages proves.
 fn size(figures: &Figures, notes: &mut Notes) -> Result<Bytes, String> {
-    // Both figures are rounded: the rate to 0.01, the messages to 1.
+    // Both figures are rounded: the rate to 0.01, the messages to whole ones.
     let bytes = |rate: f64, messages: f64| rate * 1_048_576.0 / messages;
     let least = bytes(figures.rate - 0.005, figures.messages + 0.5);
     let most = bytes(figures.rate + 0.005, (figures.messages - 0.5).max(0.1));

@@ -35,7 +35,7 @@ fn the_size_is_named_or_proven() {
     let proven = part(BW);
     assert_eq!(transfer(&proven.results[0]).size, Some(Bytes(65_536)));
     assert!(notes(&proven, "rate and messages give 65536 bytes"));
-    // 0.01 MB/s and 1612 messages in a second are 4 or 8 bytes each.
+    // 0.01 MB/s and 1612 messages per second may be of 4 or of 8 bytes each.
     assert!(why(LAT).contains("no size"));
     assert!(why(&format!("$ cat lat.txt\n{LAT}")).contains("no size"));
 }

@@ -8,7 +8,7 @@ use crate::model::{Model, TrialModel};
 use linerate_record::TrialPlan;
 use linerate_units::stats::{EQUAL, Interval, Range};
 
-/// Something for each effect that a trial may show: on goodput, on the share retransmitted, on the round trip.
+/// One value for each effect that a trial may show: on goodput, on the share retransmitted, on the round trip.
 pub(crate) type Effects<T> = [Option<T>; 3];
 
 /// The effects that a trial showed.
@@ -16,7 +16,7 @@ pub(crate) fn shown(trial: &TrialModel) -> Effects<Interval> {
     [trial.effect, trial.loss, trial.latency]
 }
 
-/// The effects that a cause expects of a trial.
+/// The effects that a cause predicts for a trial.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected(Effects<Range>);
 
@@ -34,7 +34,7 @@ pub(crate) enum Fit {
 }
 
 impl Expected {
-    /// The effects that `cause` expects of a trial.
+    /// The effects that `cause` predicts for a trial.
     pub(crate) fn of(cause: &Cause, model: &Model, trial: &TrialPlan) -> Self {
         Self([
             cause.predict(model, trial),
@@ -43,20 +43,20 @@ impl Expected {
         ])
     }
 
-    /// Whether no outcome could fit both this and `other`.
+    /// Whether no outcome of a trial could fit both this prediction and `other`.
     pub(crate) fn parted_from(self, other: Self) -> bool {
         let both = self.0.into_iter().zip(other.0);
         let mut both = both.filter_map(|(a, b)| a.zip(b));
         both.any(|(a, b)| !a.overlaps(b))
     }
 
-    /// Whether the cause predicts a change.
+    /// Whether the prediction excludes that nothing changes.
     pub(crate) fn is_change(self) -> bool {
         let ranges = || self.0.into_iter().flatten();
         ranges().next().is_some() && ranges().all(|r| !r.overlaps(EQUAL))
     }
 
-    /// How the effects of a trial fit the prediction; all effects that were predicted must fit.
+    /// How the measured effects of a trial fit the prediction; every effect that was predicted must fit.
     pub(crate) fn fits(self, effects: Effects<Interval>) -> Fit {
         let fit = |(range, effect): (Option<Range>, Option<Interval>)| match range.zip(effect) {
             None => Fit::Silent,
@@ -70,7 +70,7 @@ impl Expected {
     }
 }
 
-/// Whether the effect of a trial is outside the range that a cause predicts.
+/// Whether the measured effects of a trial are outside the ranges that a cause predicts.
 pub(crate) fn excludes(trial: &TrialModel, cause: &Cause, model: &Model) -> bool {
     let expected = Expected::of(cause, model, &trial.plan);
     trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside

@@ -1,4 +1,4 @@
-//! Causes of slowness. One cause is one file in a room here, and one row in [`CAUSES`].
+//! Causes of slowness. Each cause has its own file in a folder here, and one row in [`CAUSES`].
 
 mod expected;
 mod host;
@@ -29,7 +29,7 @@ use linerate_plan::transport::Feature;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Range;
 
-/// What nearly every cause uses.
+/// Names that nearly every cause imports.
 mod prelude {
     pub(super) use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks, unknown};
     pub(super) use crate::model::{Load, Model};
@@ -43,10 +43,10 @@ mod prelude {
     pub(super) use linerate_units::stats::Range;
 }
 
-/// Minimum share of a ceiling at which the ceiling is reached (METHOD section 2).
+/// Minimum share of a ceiling that goodput must carry, so that the ceiling counts as reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
-/// A thread that wants more of its CPU than this has too little slack for something else to bind.
+/// Share of its CPU above which a thread has too little spare time for anything else to be the limit.
 const BUSY: f64 = 0.9;
 
 /// Every cause: the causes that only disturb a measurement come first, the causes of latency last.
@@ -111,73 +111,78 @@ pub const CAUSES: &[&Cause] = &[
     &latency::queue::CAUSE,
 ];
 
-/// A reason for slowness that can be tested: what is known of it before any load, and what it answers of a model.
+/// A reason for slowness that can be tested: its fixed properties, and the functions that judge it by a model.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a cause")]
 pub struct Cause {
-    /// Stable id: `receive-window`.
+    /// Id of the cause, such as `receive-window`. It never changes.
     pub id: &'static str,
-    /// The fault, as a short clause that follows the name of the place: `the receive window is too small`.
+    /// The fault, as a short clause that is shown after the name of the place: `the receive window is too small`.
     pub name: &'static str,
-    /// The features that a transport needs so that it can limit its loads. For others it is not evaluated, and is no rival.
+    /// The features that a transport needs, so that the cause can limit its loads. For a load of another transport
+    /// the cause is not evaluated, and is no rival of other causes.
     pub needs: &'static [Feature],
     /// The limiting stage if this cause holds.
     pub stage: Stage,
-    /// The limiting stage if it was found at an end and not on the path, where that is another one.
+    /// The limiting stage if the cause is found at an end of the path; `None` if it is `stage` there as well.
     at_an_end: Option<Stage>,
-    /// How the cause makes a path slow: in rate or in latency.
+    /// Whether the cause makes a path slow in rate or in latency.
     pub slows: Slowness,
-    /// The factors whose trials can prove it: those that affect its resource. Other trials can only exclude it.
+    /// The factors whose trials can prove the cause: those that affect its resource. Other trials can only exclude
+    /// it.
     pub decided_by: &'static [Factor],
-    /// The causes that this cause explains, at the same place: it is no rival of theirs. If one of them is
-    /// proved, both are named, and the proof does not depend on readings of this cause.
+    /// Other causes that this cause explains, if it is found at the same place. It is no rival of theirs: if one of
+    /// them is proved, both are named, and the proof does not depend on readings of this cause.
     pub explains: &'static [&'static str],
     /// The cause's page for people: its meaning, the differences to similar causes, how to confirm it by hand,
     /// and how to fix it.
     pub page: &'static str,
-    /// Whether it is about the idle path, which both directions share: it is named for the first measured
-    /// direction, and cleared for the other.
+    /// Whether the cause is about the idle path, which both directions share. It is named for the first measured
+    /// direction only, and cleared for the other one.
     pub is_once: bool,
-    /// Whether it only disturbs a measurement. It is then never the limit of the path, and has neither rivals
-    /// nor trials.
+    /// Whether the cause only disturbs a measurement. Such a cause is never the limit of the path, and has neither
+    /// rivals nor trials.
     pub only_disturbs: bool,
     /// Whether proofs of other causes remain valid if this cause could not be read. A kernel counts stolen time
     /// only if its hypervisor reports it, so other proofs must not depend on it.
     pub may_be_unread: bool,
-    /// Whether a finding of it proves itself without a trial: it is a ceiling that was reached, every input of which was
-    /// read.
+    /// Whether a finding of the cause proves itself without a trial: it is a ceiling that was reached, and every
+    /// input of that ceiling was read.
     pub proves_itself: bool,
     /// Whether the cause means full speed: then there is nothing to fix.
     pub full_speed: bool,
     /// The stage whose ceiling is reached if the cause holds.
     pub ceiling: Option<Stage>,
-    /// Whether it acts on the share that is delivered, not on the rate that is sent. What a sender's own port drops was
-    /// sent.
+    /// Whether the cause reduces the share of datagrams that is delivered, not the rate that is sent: packets that a
+    /// sender's own port drops count as sent.
     pub of_delivery: bool,
-    /// Whether a queue on the path explains the cause.
+    /// Whether a queue on the path that the load filled explains the cause, as it does for congestion control that
+    /// slows down.
     pub slowed_by_queue: bool,
-    /// The result of its counters, for one direction.
+    /// Judges one direction by counters: whether the cause may hold.
     check: fn(&Model, Direction) -> Answer,
-    /// What the cause cost the measurement at each end, whether it is a limit or not.
+    /// The loss of time or traffic by the cause at each end, whether it is a limit or not.
     pub(crate) costs: fn(&Model, Direction) -> Vec<Cost>,
-    /// Whether weak evidence of this cause is enough if no other cause is left: it shows a place that all goodput must
-    /// pass, with little or no capacity to spare.
+    /// Whether weak evidence of this cause is enough once all other causes are ruled out: it then shows a place that
+    /// all goodput must pass, with little or no capacity to spare.
     pub(crate) is_last: fn(&Model, Direction) -> bool,
-    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None` when it is
-    /// unknown.
+    /// The goodput after the trial's change over the goodput before, as predicted if this cause holds; `None` when it
+    /// is unknown.
     predict: fn(&Model, &TrialPlan) -> Option<Range>,
-    /// The same of the share of bytes retransmitted. Called only for trials on transports that retransmit.
+    /// The predicted ratio, after over before, of the share of bytes retransmitted. Called only for trials on
+    /// transports that retransmit.
     pub(crate) predict_loss: fn(&Model, &TrialPlan) -> Option<Range>,
-    /// The same of the round trip under load.
+    /// The predicted ratio, after over before, of the round trip under load.
     predict_latency: fn(&Model, &TrialPlan) -> Option<Range>,
-    /// Whether a trial of one of the factors that can prove the cause tests it: it acts where the cause is.
+    /// Whether a trial of one of the factors in `decided_by` tests the cause: it must act at the end where the cause
+    /// is.
     decides: fn(&Model, &TrialPlan) -> bool,
-    /// The remedy if the cause holds.
+    /// Advice that removes the cause, if it holds.
     advice: fn(&Model, Direction) -> Vec<Advice>,
 }
 
 impl Cause {
-    /// Defaults for most causes. Each cause sets its own id, name, stage, page, check, prediction and advice.
+    /// Default values for most causes. Each cause sets its own id, name, stage, page, check, prediction and advice.
     const BASE: Self = Self {
         id: "",
         name: "",
@@ -211,40 +216,40 @@ impl Cause {
         self.at_an_end.filter(|_| place != Place::Path).unwrap_or(self.stage)
     }
 
-    /// The result of its counters, for one direction.
+    /// Judges one direction by counters: whether the cause may hold.
     pub fn check(&self, model: &Model, direction: Direction) -> Answer {
         (self.check)(model, direction)
     }
 
-    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None` when it is
-    /// unknown.
+    /// The goodput after the trial's change over the goodput before, as predicted if this cause holds; `None` when it
+    /// is unknown.
     pub fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         (self.predict)(model, trial)
     }
 
-    /// Whether a trial tests the cause: its factor decides the cause, at the end where the cause is.
+    /// Whether a trial tests the cause: its factor is in `decided_by`, and it acts at the end where the cause is.
     pub fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let decides = |factor| self.decided_by.contains(&factor) && (self.decides)(model, trial);
         trial.factor().is_some_and(decides)
     }
 
-    /// The remedy if the cause holds.
+    /// Advice that removes the cause, if it holds.
     pub fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         (self.advice)(model, direction)
     }
 }
 
 /// The command that measures the same path again, with more options.
-fn again(model: &Model, options: &str) -> String {
-    model.asked.run(options)
+fn rerun(model: &Model, options: &str) -> String {
+    model.requested.run(options)
 }
 
-/// The cause with a given id.
+/// The cause with this id; `None` if there is none.
 pub fn cause(id: &str) -> Option<&'static Cause> {
     CAUSES.iter().copied().find(|c| c.id == id)
 }
 
-/// The answer of a cause: it may hold, or the reason why it was not found.
+/// The result of checking a cause: a finding, or the reason why there is none.
 pub type Answer = Result<Finding, NoFinding>;
 
 /// Why a cause was not found.
@@ -261,7 +266,7 @@ fn clear(why: impl Into<String>) -> NoFinding {
     NoFinding::Clear(why.into())
 }
 
-/// A cause of which it is unknown whether it holds, since something was not read.
+/// The result for a cause that cannot be judged, because `what` was not read.
 fn unknown(what: impl Into<String>, why: &str) -> NoFinding {
     let gap = Gap { what: what.into(), why: why.to_owned(), hint: String::new() };
     NoFinding::Unknown(vec![gap])
@@ -270,12 +275,12 @@ fn unknown(what: impl Into<String>, why: &str) -> NoFinding {
 /// A cause that may hold, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// The place of the finding.
+    /// The place where the cause may hold.
     pub side: Place,
-    /// The share of the time, or of the slowness, that the cause explains; 0 to 1.
+    /// The share of the time, or of the missing goodput, that the cause explains; 0 to 1.
     pub share: f64,
-    /// Whether the evidence is enough to name it as `supported` without a deciding trial. A rival
-    /// that cannot be ruled out by counters is a finding, but not enough.
+    /// Whether the evidence is enough to name the cause as `supported` without a deciding trial. A finding may also
+    /// be a rival that counters cannot rule out: its evidence is not enough.
     pub enough: bool,
     /// Whether a ceiling was reached: both capacity and use of a resource were read, and it is used up.
     pub reached: bool,
@@ -284,7 +289,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A cause that may hold at a place, and is not enough to name it.
+    /// A finding at a place, whose evidence is not enough to name the cause.
     fn at(side: impl Into<Place>, share: f64, evidence: Vec<String>) -> Self {
         Self { side: side.into(), share, enough: false, reached: false, evidence }
     }
@@ -298,10 +303,10 @@ impl Finding {
     }
 }
 
-/// The cost of a cause in a measurement.
+/// The share of a measurement that a cause took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// The place of the finding.
+    /// The place of the cause.
     pub side: Place,
     /// The cost's share of the time, or of the bytes that a port carried; `None` if unknown.
     pub share: Option<f64>,
@@ -311,11 +316,10 @@ pub struct Cost {
     pub advice: Vec<Advice>,
 }
 
-/// Minimum share of the time at which a disturbance is reported: without the disturbance there was a tenth
-/// more.
+/// Minimum share of the time at which a disturbance is reported: without it there would be a tenth more goodput.
 const DISTURBS: f64 = 0.1;
 
-/// The answer of a cause that only disturbs.
+/// The result of checking a cause that only disturbs a measurement; `none` says why there is no finding.
 fn disturbed(cause: &Cause, model: &Model, direction: Direction, none: &str) -> Answer {
     base(model, direction)?;
     match (cause.costs)(model, direction).pop() {
@@ -330,7 +334,7 @@ fn disturbed(cause: &Cause, model: &Model, direction: Direction, none: &str) -> 
     }
 }
 
-/// The base load of a direction, or the answer when there is none.
+/// The base load of a direction; else the gap that this direction was not measured.
 fn base(model: &Model, direction: Direction) -> Result<&Load, NoFinding> {
     model.direction(direction).map(|d| &d.base).ok_or_else(|| {
         NoFinding::Unknown(vec![Gap {
@@ -341,7 +345,7 @@ fn base(model: &Model, direction: Direction) -> Result<&Load, NoFinding> {
     })
 }
 
-/// The answer of a cause that needs a reading of one end which is not there.
+/// The result for a cause that needs a reading of one end, where that reading is missing.
 fn lacks(model: &Model, what: &str, side: linerate_plan::path::Side) -> NoFinding {
     let known = model.gaps.iter().find(|(s, g)| *s == side && g.what.starts_with(what));
     // In a run, the name of a reading includes its end, so that users know where to look.
@@ -362,14 +366,14 @@ fn lacks(model: &Model, what: &str, side: linerate_plan::path::Side) -> NoFindin
     )])
 }
 
-/// The port of an end for a command: its wire if there is one, else the one that its route leaves by. `PORT` if
-/// none is known.
+/// The port of the host at one end, to be put into a command: its wire if it has one, else the port that its route
+/// leaves by. `PORT` if no port is known.
 fn port_of(model: &Model, side: linerate_plan::path::Side) -> &str {
     model.host(side).map_or("PORT", port_at)
 }
 
-/// The port of `host` for a command: its wire if there is one, else the one that its route leaves by. `PORT`
-/// if none is known.
+/// The port of `host`, to be put into a command: its wire if it has one, else the port that its route leaves by.
+/// `PORT` if no port is known.
 fn port_at(host: &Host) -> &str {
     let route = host.facts.route.as_ref();
     let wires = route.and_then(Route::wires).unwrap_or_default();
@@ -380,12 +384,12 @@ fn port_at(host: &Host) -> &str {
     name.map_or("PORT", String::as_str)
 }
 
-/// The ceiling of the slower of the two wires.
+/// The lowest ceiling of a wire in a direction: the slower of the wires at the two ends.
 fn wire(model: &Model, direction: Direction) -> Option<&Ceiling> {
     model.direction(direction)?.ceiling_of(Stage::Net)
 }
 
-/// The lowest ceiling that a direction reached.
+/// The lowest ceiling that the base load of a direction reached.
 fn reached(model: &Model, direction: Direction) -> Option<&Ceiling> {
     let dir = model.direction(direction)?;
     dir.ceilings.iter().find(|c| c.reached(&dir.base) >= FULL)

@@ -1,4 +1,4 @@
-//! Predictions of causes for trials that do not change the factor of the cause.
+//! What causes predict for trials of factors that they do not depend on.
 
 use crate::model::{Load, Model};
 use crate::signs::GAIN;
@@ -9,17 +9,17 @@ use linerate_plan::path::Direction;
 use linerate_record::TrialPlan;
 use linerate_units::stats::{EQUAL, Range};
 
-/// Minimum share of its CPU that a thread wants, at which it has no time left that could be relied on.
+/// Minimum share of its CPU that a thread needs, at which no spare time can be relied on.
 const NO_TIME_LEFT: f64 = 0.92;
 
-/// Minimum gain of goodput at which more streams passed all shared limits.
+/// Minimum gain of goodput at which more streams show that no shared resource was the limit.
 const SCALES: f64 = 1.1;
 
-/// The effect of sending without a copy on a sender that has time left.
+/// The predicted ratio of goodput, if a sender that has spare CPU time sends without a copy.
 pub(crate) const UNCOPIED: Range = Range { low: 0.3, high: EQUAL.high };
 
 /// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
-/// own setting A, once it was measured, since a load may run at another rate than before.
+/// own unchanged setting, once it was measured, since a load may run at another rate than before.
 pub(crate) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
     let (a, b) = (trial.before.extra_work, trial.after.extra_work);
     let extra = if on_sender {
@@ -35,20 +35,20 @@ pub(crate) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> O
     Some(extra as f64 / ps_per_byte(goodput, threads)?)
 }
 
-/// A range around a ratio, by a share of it.
+/// The range of ratios that differ from `ratio` by at most the share `by` of it.
 pub(crate) fn around(ratio: f64, by: f64) -> Range {
     Range { low: ratio * (1.0 - by), high: ratio * (1.0 + by) }
 }
 
-/// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
-/// new limit. `None` if this is unknown.
+/// The prediction for a trial whose factor the cause does not depend on: no change of goodput, unless the trial
+/// itself creates a new limit. `None` if this is unknown.
 pub(crate) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
     let direction = trial.direction;
     let ends = [direction.sender(), direction.receiver()];
     let [sender, receiver] = ends.map(|side| wanted_at(load, direction, side));
-    // Only a part of the path that lacks time, room or CPU gains. All others may lose, down to a new limit.
+    // Only a part of the path that lacks time, room or CPU gains. Elsewhere goodput may fall to a new limit.
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)
@@ -61,7 +61,8 @@ pub(crate) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
             | Factor::Unpaced
             | Factor::Discard,
         ) => Some(EQUAL),
-        // The next limit may be anything. Half the pace carries half, whatever the limit is.
+        // More streams or another congestion control may meet any next limit. Half the pace carries half, whatever
+        // the limit is.
         (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
         // A send buffer holds at most half its memory as payload in flight.
         (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
@@ -72,16 +73,16 @@ pub(crate) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         (Class::Calls, _) => cheap(receiver),
         // Bursts may overrun a queue on the path.
         (Class::Packets, _) => may_lose(0.3),
-        // Smaller segments cost more. They gain only where larger ones vanish.
+        // Smaller segments cost more CPU time. They raise goodput only where the path discards larger ones.
         (Class::Segment, _) => may_lose(0.0),
-        // Pinning pages may cost more than copying them.
+        // It may cost more CPU time to pin pages of memory than to copy them.
         (Class::Copy, _) => Some(UNCOPIED),
-        // Threads gain if they have waited for another node.
+        // Threads gain only if they had to wait for memory of another NUMA node.
         (Class::Placement, _) => may_lose(0.5),
     }
 }
 
-/// A sentence that a shared resource did not limit the base load, since more streams carried more through it.
+/// A sentence that the resource `shared` did not limit the base load, since more streams carried more through it.
 pub(crate) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
     let model = model.direction(direction)?;
     let base = &model.base;
@@ -96,8 +97,8 @@ pub(crate) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
     })
 }
 
-/// Prediction of one rate for all traffic: more streams share it, and another congestion control fills it no
-/// better. A rate that drops excess packets is filled a little better by either.
+/// The prediction for one rate limit that all traffic shares: more streams divide it, and another congestion control
+/// fills it no better. If the limit drops excess packets, either of these fills it a little better.
 pub(crate) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
@@ -107,28 +108,28 @@ pub(crate) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     }
 }
 
-/// The effect of more work on a thread that is not the limit: no effect while it has time left, otherwise a
-/// loss up to the missing time.
+/// The effect of added work on a thread that is not the limit: none while the thread has spare time, otherwise a loss
+/// of up to the missing time.
 fn work(wanted: Option<f64>, added: f64) -> Range {
     // If the CPU use was not read, the thread may have no time left.
     let need = wanted.unwrap_or(1.0) + added;
     if need < NO_TIME_LEFT { EQUAL } else { Range { low: 0.95 / need.max(1.0), high: EQUAL.high } }
 }
 
-/// Whether `bytes` in flight for each stream carry the goodput with room to spare, by the round trip of an
-/// unqueued path.
+/// Whether `bytes` in flight for each stream carry the goodput with room to spare; the round trip is that of an empty
+/// path.
 fn roomy(load: &Load, bytes: u64) -> bool {
     let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
     load.tcp.min_rtt.is_some_and(|rtt| bytes as f64 * 8.0 > 1.5 * per_stream * rtt.secs())
 }
 
-/// Twice the calls at most double a thread's work: no effect while that leaves it time.
+/// The effect of writes of half the size: twice the calls at most double a thread's work, so none while it has time.
 fn cheap(wanted: Option<f64>) -> Option<Range> {
     wanted.filter(|w| w * 2.0 < NO_TIME_LEFT).map(|_| EQUAL)
 }
 
-/// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
-/// another limit follows.
+/// The prediction for more streams, where each single stream is limited: a new stream carries as much as an old one,
+/// or less where another limit follows.
 pub(crate) fn per_stream(trial: &TrialPlan) -> Range {
     Range { low: GAIN, high: trial.stream_ratio() * 1.1 }
 }

@@ -15,7 +15,7 @@ use linerate_units::stats::{Count, Histogram, percentile_ci, ratio_ci};
 pub(super) struct Source<'a> {
     record: &'a Record,
     model: &'a Model,
-    /// The base load of each direction in equal parts of its steady time.
+    /// Per direction, the equal parts of the base load's steady time.
     parts: [Vec<Part>; 2],
 }
 
@@ -24,7 +24,7 @@ impl<'a> Source<'a> {
         Self { record, model, parts: Direction::ALL.map(|direction| parts(record, direction)) }
     }
 
-    /// Each measured direction, with its base load and the parts of it.
+    /// Each measured direction, with its base load and the parts of the load's steady time.
     fn loads(&self) -> impl Iterator<Item = (Direction, &Load, &[Part])> {
         let each = Direction::ALL.into_iter().zip(&self.parts);
         each.filter_map(|(direction, parts)| {
@@ -33,7 +33,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// An entry for each load that has a value.
+    /// One entry for each load for which `value` gives a value.
     fn each(
         &self,
         figure: &'static Figure,
@@ -46,7 +46,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Makes the value of a rate of a load. If the load's own rate is in doubt, this rate is in the same doubt.
+/// The value of a rate of a load. If the load's goodput may be off by some share, so may this rate.
 fn rate(load: &Load, estimate: &Estimate) -> Value {
     let interval = estimate.interval;
     let evidence = match load.doubt() {
@@ -92,13 +92,13 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
     source.each(&LOSS, |load, parts| {
         let lost = load.datagrams.as_ref()?.lost;
         let counts = counted(parts, |part| part.lost);
-        // The parts do not include losses after the last datagram that the receiver read.
+        // The parts do not contain losses after the last datagram that the receiver read.
         let evidence = counts.map_or(Evidence::None, |value| value.evidence);
         Some(Value { mid: lost, evidence })
     })
 }
 
-/// The share of events over all parts; `None` if a part did not count them.
+/// The counted events of all parts over all that could have been one; `None` if a part did not count them.
 fn counted(parts: &[Part], count: impl Fn(&Part) -> Option<Count>) -> Option<Value> {
     Value::share(parts.iter().map(count).collect::<Option<_>>()?)
 }
@@ -107,7 +107,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
     let alone = source.model.alone;
     let of_end = |(direction, parts): (Direction, &[Part]), end: usize| {
         let sides = [direction.sender(), direction.receiver()];
-        // Without a far end, the only end starts all operations, in either direction.
+        // Without a far end, the near end starts all operations, in either direction.
         let side = if alone { Side::Near } else { sides[end] };
         Some(Entry {
             figure: &CPU,
@@ -122,7 +122,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
         .collect()
 }
 
-/// CPU time in nanoseconds for each byte of one end; `None` if the time or the bytes are unknown.
+/// CPU time in nanoseconds for each byte, at one end; `None` if the time or the bytes are unknown.
 fn cost(parts: &[Part], end: usize) -> Option<Value> {
     let nanos: Option<Vec<f64>> = parts.iter().map(|p| Some(p.cpu[end]? * 1e9)).collect();
     let nanos = nanos.filter(|all| !all.is_empty())?;
@@ -144,13 +144,13 @@ pub(super) fn round_trips(source: &Source<'_>) -> Vec<Entry> {
     idle.into_iter().chain(loaded).flatten().collect()
 }
 
-/// For figures that no run has.
+/// The function of figures that runs do not have.
 pub(super) const fn none(_: &Source<'_>) -> Vec<Entry> {
     Vec::new()
 }
 
-/// Each percentile of round trips, with its interval if all of them are known; without a value if there are too
-/// few samples.
+/// An entry for each percentile of round trips, with its interval if all round trips are known. It has no value if
+/// there are too few samples.
 pub fn percentiles(
     direction: Option<Direction>,
     latency: &Latency,

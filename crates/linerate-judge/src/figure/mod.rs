@@ -1,9 +1,9 @@
 //! Derived figures: the numbers that sum up a measurement.
 //!
-//! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons,
-//! repeated runs and `figures` in JSON follow the rows. Headlines of views name goodput and round trips
-//! themselves. A [`Summary`] holds the figures of one measurement; it is derived from a record, or read from a
-//! result of another program.
+//! A figure is one row of a table here and the function that derives it. Bounds (`--expect`), comparisons, repeated
+//! runs and `figures` in JSON use these rows. Only headlines of views name goodput and round trips themselves. A
+//! [`Summary`] holds the figures of one measurement; it is derived from a record, or read from a result of another
+//! program.
 
 mod derive;
 mod spread;
@@ -24,44 +24,44 @@ pub use value::{Evidence, Subject, Value};
 
 use derive::Source;
 
-/// Which direction of a figure is better.
+/// Whether higher or lower values of a figure are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// More is better.
+    /// Higher values are better.
     Higher,
-    /// Less is better.
+    /// Lower values are better.
     Lower,
 }
 
 /// How the values of several runs are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The median of the runs: one failed run does not move it.
+    /// The median of the runs: one failed run does not change it much.
     Median,
-    /// The events of all runs over all that could have been one: a rare event needs every count there is.
+    /// The events of all runs over all that could have been one: a rare event needs the counts of all runs.
     Pooled,
 }
 
 /// One row of the table of figures.
 pub struct Figure {
-    /// Name in bounds: `goodput`. Stable.
+    /// Name in bounds, such as `goodput`. It never changes.
     pub id: &'static str,
-    /// Name in JSON, with its unit: `goodput_bps`. Stable.
+    /// Name in JSON, with its unit, such as `goodput_bps`. It never changes.
     pub key: &'static str,
     /// Name of the figure on screen.
     pub label: &'static str,
     /// Unit of the values.
     pub unit: Unit,
-    /// Whether more or less is better.
+    /// Whether higher or lower values are better.
     pub better: Better,
-    /// How several runs are merged.
+    /// How the values of several runs are merged.
     pub merge: Merge,
-    /// Whether it has a value for each of [`PERCENTILES`](crate::model::PERCENTILES).
+    /// Whether the figure has a value for each of [`PERCENTILES`](crate::model::PERCENTILES).
     pub percentiles: bool,
-    /// Whether it has a value for each end.
+    /// Whether the figure has a value for each end.
     pub ends: bool,
-    /// Definition of the figure.
+    /// Definition of the figure, as the user reads it.
     pub doc: &'static str,
     derive: fn(&Source<'_>) -> Vec<Entry>,
 }
@@ -96,7 +96,7 @@ macro_rules! figures {
 }
 
 figures! {
-    /// Every figure of a run, in the order in which they are shown.
+    /// Every figure of a run, in the order in which views show them.
     ALL:
     GOODPUT = "goodput" "goodput_bps" "goodput" BitsPerSecond Higher Median single goodput
         "Payload that the receiving program received, in a second.";
@@ -106,7 +106,7 @@ figures! {
         "Messages that the receiving program received, in a second: datagrams, or messages of a transport that counts them.";
     LATENCY = "latency" "round_trip_ns" "round trip" Nanos Lower Median percentiles round_trips
         "Round-trip times: on the idle path, or under the load of a direction.";
-    RETRANSMITS = "retransmits" "sent_again_share" "retransmitted" Share Lower Pooled single retransmits
+    RETRANSMITS = "retransmits" "retransmitted_share" "retransmitted" Share Lower Pooled single retransmits
         "Segments that the sender retransmitted, as a share of those it sent.";
     LOSS = "loss" "lost_share" "lost" Share Lower Pooled single loss
         "Datagrams that were sent and not received, as a share of those sent.";
@@ -115,7 +115,7 @@ figures! {
 }
 
 figures! {
-    /// Further figures of the points of studies. There are no bounds for them.
+    /// Further figures, which only points of studies have. There are no bounds for them.
     OF_POINTS:
     LEAST = "least" "least_round_trip_ns" "least" Nanos Lower Median single none
         "Shortest round trip, to the nanosecond.";
@@ -133,7 +133,7 @@ figures! {
         "Goodput as a share of the lowest known ceiling.";
 }
 
-/// The figure of this name in bounds.
+/// The figure whose name in bounds is `id`.
 pub fn figure(id: &str) -> Option<&'static Figure> {
     ALL.iter().copied().find(|figure| figure.id == id)
 }

@@ -1,25 +1,25 @@
-//! A figure over several runs.
+//! The spread of a figure over several runs.
 
 use super::{Evidence, Figure, Merge, Value};
 use linerate_units::stats::median;
 
-/// A figure over several runs of one plan.
+/// The spread of a figure over several runs of one plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// The number of runs that have the figure.
     pub runs: usize,
-    /// The lowest value of a run.
+    /// The lowest value of all runs.
     pub low: f64,
-    /// The merged value of all runs.
+    /// The value that merges those of all runs.
     pub middle: f64,
     /// How the runs were merged: as the figure defines, or by the median if a run has no counts.
     pub merge: Merge,
-    /// The highest value of a run.
+    /// The highest value of all runs.
     pub high: f64,
 }
 
 impl Spread {
-    /// `None` if no run has the figure.
+    /// The spread of these values, one from each run; `None` if there are none.
     pub fn of(figure: &Figure, values: &[&Value]) -> Option<Self> {
         let mut ascending: Vec<f64> = values.iter().map(|value| value.mid).collect();
         ascending.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The figures of one measurement.
+//! A summary: the figures of one measurement.
 
 use super::derive::Source;
 use super::{ALL, Figure, Subject, Value};
@@ -6,25 +6,26 @@ use crate::model::Model;
 use linerate_plan::path::Direction;
 use linerate_record::Record;
 
-/// A figure of one part of a measurement.
+/// A figure's value for one part of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The figure that was measured.
     pub figure: &'static Figure,
-    /// The subject of the figure: the idle path, or a direction.
+    /// The part of the measurement: the idle path, or a direction.
     pub of: Subject,
-    /// The value, or why there is none although it was measured: `58 round trips are too few for p99.9`.
+    /// The value, or the reason why there is none although the figure was measured: `58 round trips are too few for
+    /// p99.9`.
     pub value: Result<Value, String>,
 }
 
 impl Entry {
-    /// A value of which nothing more is known.
+    /// An entry whose value has no evidence.
     pub const fn bare(figure: &'static Figure, of: Subject, value: f64) -> Self {
         Self { figure, of, value: Ok(Value::bare(value)) }
     }
 }
 
-/// The figures of one measurement, whatever program made it. What was not measured is not in it.
+/// The figures of one measurement, whatever program made it. Figures that were not measured are left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     /// The figures: first those of the idle path, then those of each direction, in the order of [`ALL`].
@@ -38,7 +39,7 @@ impl Summary {
         Self::sorted(ALL.iter().flat_map(|figure| (figure.derive)(&source)))
     }
 
-    /// The figures of any measurement, in the order in which they are shown.
+    /// The figures of any measurement, sorted in the order in which views show them.
     pub fn sorted(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut entries: Vec<Entry> = entries.into_iter().collect();
         entries.sort_by(|a, b| {
@@ -48,18 +49,18 @@ impl Summary {
         Self { entries }
     }
 
-    /// All entries of a figure.
+    /// All entries of one figure.
     pub fn all(&self, figure: &'static Figure) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |e| e.figure == figure)
     }
 
-    /// A value; `None` if it was not measured.
+    /// The value of a figure for a part of the measurement; `None` if it was not measured.
     pub fn value(&self, figure: &'static Figure, of: Subject) -> Option<&Value> {
         self.all(figure).find(|entry| entry.of == of).and_then(|entry| entry.value.as_ref().ok())
     }
 }
 
-/// Order of entries: the idle path first, the sender before the receiver, low percentiles first.
+/// Sort key of entries: the idle path first, the sender before the receiver, low percentiles first.
 fn order(entry: &Entry) -> ((Option<Direction>, usize, bool), f64) {
     let Subject { direction, side, percentile } = entry.of;
     let row = ALL.iter().position(|figure| *figure == entry.figure);

@@ -2,7 +2,7 @@
 
 use linerate_units::{Nanos, PerSecond, Percent, Rate, UnitError, digits};
 
-/// Units of figures.
+/// Unit of a figure's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bits per second.
@@ -11,7 +11,7 @@ pub enum Unit {
     BytesPerSecond,
     /// A number of events per second.
     PerSecond,
-    /// A part of a whole, 0 to 1; written in percent.
+    /// A share of a whole, 0 to 1; written in per cent.
     Share,
     /// Nanoseconds.
     Nanos,
@@ -19,7 +19,7 @@ pub enum Unit {
     NanosPerByte,
 }
 
-/// Bytes in a second from which a rate is written in GB/s: disks are compared by their MB/s below.
+/// Bytes per second from which a rate is written in GB/s. Below, MB/s are used, by which disks are compared.
 const IN_GB: f64 = 1e10;
 
 impl Unit {
@@ -36,7 +36,7 @@ impl Unit {
         }
     }
 
-    /// Reads a value with its unit.
+    /// Reads a value with its unit, as a user types it.
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
         Ok(match self {
             Self::BitsPerSecond => text.parse::<Rate>()?.0 as f64,
@@ -49,7 +49,7 @@ impl Unit {
     }
 }
 
-/// `0.35ns/B`.
+/// Reads nanoseconds for each byte: `0.35ns/B`.
 fn nanos_per_byte(text: &str) -> Result<f64, UnitError> {
     let example = "0.5ns/B";
     let number = text.trim().strip_suffix("ns/B");

@@ -1,4 +1,4 @@
-//! A value of a figure: the part of a measurement that it describes, and its uncertainty.
+//! A value of a figure, the part of a measurement that it describes, and its uncertainty.
 
 use linerate_plan::path::{Direction, Side};
 use linerate_units::stats::{Count, Interval, change, share_change};
@@ -8,29 +8,29 @@ use linerate_units::stats::{Count, Interval, change, share_change};
 pub struct Subject {
     /// Direction of the load; `None` for the idle path.
     pub direction: Option<Direction>,
-    /// The end, of figures that each end has.
+    /// The end that is described; `None` for figures that do not differ by end.
     pub side: Option<Side>,
-    /// The percentile, of figures that have percentiles.
+    /// The percentile that is described; `None` for figures without percentiles.
     pub percentile: Option<f64>,
 }
 
 impl Subject {
-    /// The load of a direction.
+    /// The load of a direction, without an end or a percentile.
     pub const fn load(direction: Direction) -> Self {
         Self { direction: Some(direction), side: None, percentile: None }
     }
 }
 
-/// How well a value is known: what a ratio with a value of another measurement rests on.
+/// How well a value is known. A ratio of two values is computed from the evidence of both.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
     /// The variation of the value is unknown.
     None,
     /// The 95 % interval of the value.
     Interval(Interval),
-    /// The value's relative error in either direction, at 95 %; the interval if its samples give one.
+    /// The value's relative error in either direction, at 95 %; and its interval, if the samples give one.
     Relative(f64, Option<Interval>),
-    /// Events in equal parts of the time, among everything that could have been one.
+    /// Number of events in equal parts of the time, each with the number of all that could have been one.
     Counts(Vec<Count>),
 }
 
@@ -44,17 +44,17 @@ pub struct Value {
 }
 
 impl Value {
-    /// A value of which nothing more is known.
+    /// A value without evidence.
     pub const fn bare(mid: f64) -> Self {
         Self { mid, evidence: Evidence::None }
     }
 
-    /// The value in the middle of an interval.
+    /// A value with this interval, whose middle it is.
     pub const fn within(interval: Interval) -> Self {
         Self { mid: interval.mid, evidence: Evidence::Interval(interval) }
     }
 
-    /// The share of events in all that could have been one; `None` if nothing could.
+    /// The number of events over all that could have been one; `None` if nothing could.
     pub fn share(counts: Vec<Count>) -> Option<Self> {
         let of: f64 = counts.iter().map(|count| count.of).sum();
         let events: f64 = counts.iter().map(|count| count.events).sum();
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// The ratio to `before`, with its 95 % interval; `None` if the evidence of both does not allow one.
+    /// The ratio of this value to `before`, with its 95 % interval; `None` if the evidence of the two gives no ratio.
     pub fn over(&self, before: &Self) -> Option<Interval> {
         match (&before.evidence, &self.evidence) {
             (Evidence::Relative(a, _), Evidence::Relative(b, _)) => {
@@ -81,13 +81,13 @@ impl Value {
         }
     }
 
-    /// Whether it is a count of events, and there was none.
+    /// Whether the value counts events, and there were none.
     pub fn is_no_event(&self) -> bool {
         matches!(self.evidence, Evidence::Counts(_)) && self.mid <= 0.0
     }
 }
 
-/// The ratio of two values that may be off by `wide` together.
+/// The ratio of two values, with an interval; `wide` is the relative error of that ratio.
 fn relative(before: f64, after: f64, wide: f64) -> Option<Interval> {
     let mid = after / before;
     let wide = 1.0 + wide;

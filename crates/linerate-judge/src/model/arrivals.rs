@@ -1,4 +1,4 @@
-//! The ports by which payload may arrive at a host.
+//! The ports of the receiving host by which payload may arrive.
 
 use super::ends::end;
 use super::readings::{Window, per_second};
@@ -11,12 +11,12 @@ use linerate_record::Step;
 pub struct Arrival {
     /// Name of the port.
     pub port: String,
-    /// Bytes that the port received in a second, of any program.
+    /// Bytes per second that the port received, for all programs.
     pub per_sec: f64,
 }
 
-/// The ports of a host by which its payload may arrive; empty if only one port is in the network of its address, and
-/// if they were not read.
+/// The ports of a host by which its payload may arrive. Empty if only one port is in the network of the host's address,
+/// or if they were not read.
 pub(super) fn arrivals(step: &Step, side: Side, window: Window) -> Vec<Arrival> {
     let ports = end(step, side).into_iter();
     let ports = ports.flat_map(|end| end.about(m::ARRIVAL_BYTES.source, |_| true));

@@ -5,15 +5,15 @@ use super::readings::{Window, gauge, mean};
 use linerate_facts::metric::SOCKET_UNREAD;
 use linerate_record::EndReadings;
 
-/// Number of parts of the time that are compared. Data that piled up within one part only, and stayed or was
-/// read later, does not show a reader that is slower than the arrivals.
+/// Number of parts of the time that are compared. Data that piled up in one part only, and stayed or was read later,
+/// does not show that the reader is slower than the arrivals.
 const PARTS: usize = 4;
 
-/// Payload that arrived and stayed unread, over the payload that the program read in the meantime, all
-/// streams: by how much the arrivals are faster than the reader.
+/// Payload that arrived and stayed unread, over the payload that the program read meanwhile, all streams: by how much
+/// the arrivals are faster than the reader.
 ///
-/// Uses the least growth between quarters of the time, less the size of one read, since a reader may let that
-/// much pile up. `None` if the receive queues were not read, or too seldom.
+/// Uses the least growth between quarters of the time, less the size of one read, since a reader may let that much
+/// collect. `None` if the receive queues were not read, or too seldom.
 pub(super) fn behind(
     receiving: &EndReadings,
     set: u32,
@@ -21,7 +21,7 @@ pub(super) fn behind(
     goodput: f64,
     readers: &[Thread],
 ) -> Option<f64> {
-    let grown: Vec<f64> = looks(receiving, set, window)
+    let grown: Vec<f64> = unread_samples(receiving, set, window)
         .iter()
         .map(|looks| steady_growth(looks))
         .collect::<Option<_>>()?;
@@ -32,8 +32,8 @@ pub(super) fn behind(
     (!grown.is_empty()).then_some(unread / read)
 }
 
-/// Share of the samples of all streams' receive queues that held no more than one read: the program had read
-/// everything. `None` without samples.
+/// Share of the samples in which a stream's receive queue held no more than one read: the program had read everything.
+/// `None` without samples.
 pub(super) fn caught_up(
     receiving: &EndReadings,
     set: u32,
@@ -41,12 +41,12 @@ pub(super) fn caught_up(
     readers: &[Thread],
 ) -> Option<f64> {
     let a_read = a_read(readers);
-    let looks = looks(receiving, set, window);
+    let looks = unread_samples(receiving, set, window);
     mean(looks.into_iter().flatten().map(|unread| if unread <= a_read { 1.0 } else { 0.0 }))
 }
 
-/// Unread bytes at each reading, by stream.
-fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
+/// Unread bytes at each reading, for each stream.
+fn unread_samples(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
     let prefix = format!("s{set}/");
     receiving
         .about("socket", |s| s.starts_with(&prefix))
@@ -54,13 +54,13 @@ fn looks(receiving: &EndReadings, set: u32, window: Window) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The most that one read returns.
+/// Largest number of bytes that one read of these threads returns, on average.
 pub(crate) fn a_read(readers: &[Thread]) -> f64 {
     let sizes = readers.iter().filter_map(|t| t.bytes_per_op);
     sizes.fold(0.0, f64::max)
 }
 
-/// Growth over a whole series if it had grown as fast as in its slowest quarter.
+/// Growth over a whole series, if all of it had grown as slowly as its slowest quarter.
 fn steady_growth(values: &[f64]) -> Option<f64> {
     let bound = |part: usize| part * values.len() / PARTS;
     let means: Vec<f64> = (0..PARTS)

@@ -1,4 +1,4 @@
-//! Round trips by message size: the times of each size over the rounds of a sweep.
+//! Round trips by message size: for each size, the times over all rounds of a sweep.
 
 use super::delayed::delayed;
 use super::derive::round_trips;
@@ -15,13 +15,13 @@ use linerate_units::{Bytes, Nanos};
 pub struct SizeTrips {
     /// Payload of a message, and of its answer.
     pub size: Bytes,
-    /// Round trips of all slices that count; `None` if none was answered.
+    /// Round trips of all slices that count; `None` if no message was answered.
     pub times: Option<Histogram>,
-    /// Shortest round trip of the first slice, which warms the connection up; `None` if the sweep did not get there.
+    /// Shortest round trip of the first slice, which warms the connection up; `None` if that slice was not measured.
     pub first: Option<Nanos>,
-    /// Time of all slices that count.
+    /// Total time of the slices that count.
     pub lasted: Nanos,
-    /// Time at the start of these slices that does not count.
+    /// Total time at the start of these slices, which is not measured.
     pub washout: Nanos,
     /// The time that the typical round trip waited for a delayed acknowledgement.
     pub delayed: Option<Nanos>,
@@ -33,12 +33,12 @@ impl SizeTrips {
         middle(self.times.as_ref()?).map(Nanos)
     }
 
-    /// The longest that a round trip of a larger `size` may take.
+    /// The longest time that a round trip of the larger `size` may take.
     pub fn longest_of(&self, size: Bytes) -> Option<Nanos> {
         Some(longest(self.first?, self.size, size))
     }
 
-    /// The point of this size in a fit of times that messages take in one direction: half of the typical round trip.
+    /// The point of this size for a fit of one-way times: half of the typical round trip.
     pub fn half(&self) -> Option<Point> {
         let time = Nanos(self.typical()?.0 / 2);
         Some(Point { size: self.size, time })
@@ -54,19 +54,19 @@ impl SizeTrips {
     }
 }
 
-/// Whether a record is of a sweep of round trips over message sizes: it loads no direction, and times a set of each size
-/// in more than one step.
+/// Whether a record is a sweep of round trips over message sizes: it loads no direction, and times messages of each
+/// size in more than one step.
 pub fn is_by_size(record: &Record) -> bool {
     let sized = record.sets.iter().filter_map(|set| size_of(set.plan.pattern));
     record.start.plan.directions.is_empty() && record.start.plan.sweep && sized.count() > 0
 }
 
-/// The round trips of each of `sizes`.
+/// The round trips of each of these message sizes.
 pub fn by_size(record: &Record, sizes: &[Bytes]) -> Vec<SizeTrips> {
     sizes.iter().map(|size| of_size(record, *size)).collect()
 }
 
-/// The shortest round trip of a step; `None` if none was answered.
+/// The shortest round trip of a step; `None` if no message was answered.
 pub fn shortest_trip(record: &Record, step: &Step) -> Option<Nanos> {
     let exact = round_trips(record, step)?.exact?;
     Some(Nanos(exact.least))

@@ -1,5 +1,5 @@
-//! The use of a host's CPU time: this run's threads, interrupts, other programs, the hypervisor, and time that
-//! is lost because a quota was used up.
+//! The use of a host's CPU time: by this run's threads, interrupts, other programs and the hypervisor, and the time for
+//! which a used-up quota stopped threads.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use linerate_plan::path::Side;
 use linerate_record::{EndReadings, Step, Table};
 use linerate_units::Hertz;
 
-/// CPU time that this run's threads used of one CPU.
+/// CPU time that this run's threads used on one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Own {
-    /// Share of time that the threads ran.
+    /// Share of time in which the threads ran.
     ran: f64,
-    /// Ticks of user time.
+    /// Ticks in which the threads ran in user mode.
     user: f64,
 }
 
-/// The CPUs of one host. If both ends share the machine, this run's threads are those of both ends.
+/// The CPUs of one host. If both ends share the machine, threads of both ends are this run's threads.
 pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec<Cpu> {
     let sides = [Side::Near, Side::Far].into_iter();
     let ends = sides.filter(|s| shared || *s == side);
@@ -31,7 +31,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
     end.about("cpu", |_| true).filter_map(|table| cpu(end, table, own.as_ref(), window)).collect()
 }
 
-/// The time of each CPU that this run's threads used; `None` if an end has no thread readings.
+/// The time that this run's threads used on each CPU; `None` if an end has no thread readings.
 fn own<'a>(
     ends: impl Iterator<Item = Option<&'a EndReadings>>,
     window: Window,
@@ -47,8 +47,8 @@ fn own<'a>(
     Some(all)
 }
 
-/// Adds the time that one thread used of each CPU. Growth between two rows counts for the CPU at the second
-/// one. `None` if it was not read.
+/// Adds the time that one thread used on each CPU. Growth between two rows counts for the CPU of the second row. `None`
+/// if it was not read.
 fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Option<()> {
     let column = |metric| table.column(metric);
     let (run, user) = (column(m::THREAD_RUN)?, column(m::THREAD_USER)?);
@@ -61,7 +61,7 @@ fn add_used(all: &mut BTreeMap<u32, Own>, table: &Table, window: Window) -> Opti
         let grown = values.get(row)?.checked_sub(*values.get(row - 1)?)?;
         Some(grown.max(0) as f64)
     };
-    // A thread hardly ever moves: its CPU is looked up when it does.
+    // A thread hardly ever moves to another CPU: the entry is looked up only when it does.
     let mut on: Option<(i64, &mut Own)> = None;
     for row in first + 1..=last {
         let cpu = *cpus.get(row)?;
@@ -101,8 +101,8 @@ fn cpu(
     let busy = 1.0 - (grown[3] + grown[4]) / all;
     let softirq = (grown[5] + grown[6]) / all;
     let steal = grown[7] / all;
-    // Two lower bounds: a kernel without IRQ time accounting counts interrupt time twice, once as interrupts
-    // and once as time of the interrupted thread, but never as user time.
+    // The larger one of two lower bounds: a kernel without IRQ time accounting counts interrupt time twice, as
+    // interrupts and as time of the interrupted thread, but never as user time.
     let others = own.map(|own| {
         let rest = busy - softirq - steal - own.ran;
         rest.max((grown[0] + grown[1] - own.user) / all).max(0.0)
@@ -121,16 +121,16 @@ fn cpu(
     })
 }
 
-/// Clock of a CPU, mean over time.
+/// Mean clock of a CPU over the window.
 fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     let kilohertz =
         end.about("clock", |subject| subject == cpu).flat_map(|t| gauge(t, m::CLOCK_NOW, window));
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// The share of its CPU's time that interrupts and the hypervisor took from a thread. They take time from whoever
-/// runs: what they take from other programs costs the thread nothing, since it sleeps then, or waits, which is counted.
-/// With the thread's own time it is never more than the CPU's busy time, so time counted twice is left out.
+/// The share of its CPU's time that interrupts and the hypervisor took from a thread. What they take from other
+/// programs costs the thread nothing: it sleeps then, or waits, which is counted separately. Together with the thread's
+/// own time it never exceeds the CPU's busy time, so that time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;
@@ -141,7 +141,7 @@ pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     Some(((own + ours).min(cpu.busy) - own).max(0.0))
 }
 
-/// The control group of an end whose quota stopped it longest.
+/// Of the control groups of an end, the one that its quota stopped longest.
 pub(super) fn throttled(end: &EndReadings, window: Window) -> Option<Throttled> {
     let groups = end.about("cgroup", |_| true).filter_map(|table| {
         let (stopped, secs) = growth(table, m::CGROUP_THROTTLED_TIME, window)?;
@@ -163,7 +163,7 @@ mod tests {
     use linerate_plan::{Purpose, StepPlan};
     use linerate_units::Nanos;
 
-    /// Counters that grew by these values, and gauges.
+    /// A table whose counters grew by these values, and whose gauges had them.
     fn table(subject: &str, columns: &[(m::Metric, i64)]) -> Table {
         let read = |&(metric, value): &(m::Metric, i64)| match metric.kind {
             m::Kind::Counter => (metric, [7, 7 + value]),
@@ -173,8 +173,8 @@ mod tests {
         testing::table(subject, &columns)
     }
 
-    /// A second in which CPU 0 spent these ticks as user, system, idle and softirq. A thread of each end ran on
-    /// it for the given milliseconds, with the given ticks as user.
+    /// A step of one second in which CPU 0 spent these ticks in user, system, idle and softirq. On it ran a thread of
+    /// each end for the given milliseconds, with the given ticks in user mode.
     fn second(ticks: [i64; 4], threads: &[(i64, i64)]) -> Step {
         let [user, system, idle, softirq] = ticks;
         let counted = table(
@@ -218,13 +218,13 @@ mod tests {
     #[test]
     fn what_is_neither_ours_nor_interrupts_is_others() {
         let close = |got: Option<f64>, want: f64| (got.expect("read") - want).abs() < 1e-9;
-        // IRQ time accounting: 30 + 20 + 50.
+        // With IRQ time accounting: 30 + 20 + 50.
         let cpu = near(&second([45, 5, 0, 50], &[(300, 0)]), false);
         assert!(close(cpu.ours, 0.3) && close(cpu.others, 0.45), "{cpu:?}");
-        // Otherwise half of the thread's time belongs to interrupts; the rest is not other programs'.
+        // Otherwise half of the thread's time belongs to interrupts; the rest is not time of other programs.
         let cpu = near(&second([0, 50, 0, 50], &[(1000, 0)]), false);
         assert!(close(cpu.others, 0.0), "{cpu:?}");
-        // A loop in user space shows all the same.
+        // A loop in user space of another program shows nevertheless.
         let cpu = near(&second([40, 30, 0, 30], &[(600, 2)]), false);
         assert!(close(cpu.others, 0.38), "{cpu:?}");
     }
@@ -270,10 +270,10 @@ mod tests {
             taken(&thread, &[cpu]).expect("read")
         };
         let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got}");
-        // Of the time without interrupts others had two thirds, so two thirds of the interrupts hit them.
+        // Of the time without interrupts other programs had two thirds, so two thirds of the interrupts hit them.
         close(taken(0.4, 0.2, 0.24), 0.4 / 3.0);
         close(taken(0.6, 0.0, 0.0), 0.0);
-        // Alone on its CPU the thread loses all of it.
+        // A thread alone on its CPU loses all the time that interrupts take.
         close(taken(0.0, 0.6, 0.0), 0.4);
     }
 

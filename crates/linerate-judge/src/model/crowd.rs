@@ -1,4 +1,4 @@
-//! Finds the CPU that receives the packets of each stream, and how many streams share one CPU.
+//! Finds the CPU that receives the packets of each stream, and how many streams share a CPU.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use linerate_facts::metric::SOCKET_CPU;
 use linerate_plan::path::Direction;
 use linerate_record::{EndReadings, Record, Step};
 
-/// Streams whose packets are received by one CPU, at the receiver.
+/// The streams whose packets one CPU of the receiver receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crowd {
-    /// Number of the CPU.
+    /// Number of the CPU that receives the packets.
     pub cpu: u32,
-    /// The number of streams.
+    /// Number of streams whose packets it receives.
     pub streams: u32,
 }
 
 impl Load {
-    /// The CPU that receives the packets of most streams; `None` if it was not read of each stream,
-    /// or changed in the meantime.
+    /// The CPU that receives the packets of most streams; `None` if it was not read for each stream, or changed during
+    /// the load.
     pub fn crowd(&self) -> Option<Crowd> {
         let mut streams: BTreeMap<u32, u32> = BTreeMap::new();
         for thread in &self.receivers {
@@ -36,7 +36,7 @@ pub fn crowd(record: &Record, step: &Step, direction: Direction) -> Option<Crowd
     load(record, step, direction)?.crowd()
 }
 
-/// The CPU that received the packets of one stream at every sample.
+/// The CPU that received the packets of one stream in every sample; `None` if it changed.
 pub(super) fn takes_in(
     receiving: &EndReadings,
     set: u32,

@@ -1,4 +1,4 @@
-//! Both programs of a connection send, and neither reads.
+//! A deadlock: both programs of a connection send, and neither reads.
 
 use super::readings::{Window, gauge, growth};
 use linerate_facts::metric as m;
@@ -8,14 +8,14 @@ use linerate_units::Bytes;
 /// A connection on which nothing moves because both queues of each end are full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlock {
-    /// Payload that this end has not sent: the far end takes none.
+    /// Payload that this end has not sent, because the far end accepts none.
     pub unsent: Bytes,
-    /// Payload that this program has not read: it leaves no room for more.
+    /// Payload that this end's program has not read, which leaves no room for more.
     pub unread: Bytes,
 }
 
-/// The deadlock that the readings of a connection show in every sample. What is in flight is unacknowledged: then it is
-/// the path that does not answer, and no deadlock.
+/// The deadlock that a connection shows in every sample. If segments are in flight and not acknowledged, the path does
+/// not answer, and this is no deadlock.
 pub(super) fn deadlock(tcp: &Table, socket: &Table, window: Window) -> Option<Deadlock> {
     let still = |metric| growth(tcp, metric, window).is_some_and(|(grown, _)| grown <= 0.0);
     let least = |table, metric| gauge(table, metric, window).reduce(f64::min);
@@ -24,7 +24,7 @@ pub(super) fn deadlock(tcp: &Table, socket: &Table, window: Window) -> Option<De
     let unread = least(socket, m::SOCKET_UNREAD)?;
     let arrived = most(m::TCP_UNACKED)? <= 0.0;
     let segment = least(tcp, m::TCP_RCV_MSS)?.max(1.0);
-    // Before Linux 6.2 the kernel does not report the window that it offers.
+    // Kernels before Linux 6.2 do not report the window that they offer.
     let full = if let Some(offered) = most(m::TCP_RCV_WND) {
         offered < segment
     } else {

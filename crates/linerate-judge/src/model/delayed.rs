@@ -1,7 +1,7 @@
-//! Round trips of two writes that wait for a delayed acknowledgement, because Nagle's algorithm is on.
+//! Round trips of messages in two writes that wait for a delayed acknowledgement, because Nagle's algorithm is on.
 //!
-//! The second write of a message is small, and so it waits until the first one is acknowledged. The far end has nothing to
-//! send before it has both, and so it delays the acknowledgement.
+//! The second write of a message is small, so it waits until the first one is acknowledged. The far end answers only
+//! when it has both writes, so it delays the acknowledgement.
 
 use super::ends::end;
 use super::readings::{Window, gauge};
@@ -11,8 +11,8 @@ use linerate_record::{Record, Step};
 use linerate_units::Nanos;
 use linerate_units::stats::{Histogram, middle};
 
-/// Least time that a round trip is longer than the path's shortest. Linux delays acknowledgements by 40 ms; its timer may
-/// end a tick early.
+/// Minimum time by which a delayed round trip exceeds the shortest one of the path. Linux delays acknowledgements by 40
+/// ms; its timer may expire a tick early.
 //= linux/include/net/tcp.h, TCP_DELACK_MIN
 const LEAST: u64 = 35_000_000;
 
@@ -22,8 +22,8 @@ pub fn may_be_delayed(record: &Record) -> bool {
     knobs.into_iter().any(|knobs| knobs.nagle && knobs.two_writes)
 }
 
-/// The time that the typical round trip of a step waited for a delayed acknowledgement; `None` if it did not, or if the
-/// shortest round trip of the path is unknown.
+/// The time that the typical round trip of a step waited for a delayed acknowledgement; `None` if it did not wait, or
+/// if the shortest round trip of the path is unknown.
 pub fn delayed(record: &Record, step: &Step, times: &Histogram) -> Option<Nanos> {
     let set = record.sets.iter().find(|set| set.plan.id == times.set)?;
     if !(set.plan.knobs.nagle && set.plan.knobs.two_writes) {
@@ -32,12 +32,12 @@ pub fn delayed(record: &Record, step: &Step, times: &Histogram) -> Option<Nanos>
     let subject = format!("s{}/0", times.set);
     let mut sockets = end(step, Side::Near)?.about(m::TCP_MIN_RTT.source, |s| s == subject);
     let path = gauge(sockets.next()?, m::TCP_MIN_RTT, Window::of(step)).reduce(f64::min)?;
-    // All of a few samples are delayed if the shortest is.
+    // If the shortest of a few samples is delayed, all of them are.
     let typical = middle(times).or(times.exact.map(|exact| exact.least))?;
     beyond(Nanos(typical), Nanos((path * 1e3) as u64))
 }
 
-/// The time that a round trip is longer than the shortest of the path, if an acknowledgement was delayed.
+/// The time by which a round trip exceeds the shortest one of the path, if an acknowledgement was delayed.
 fn beyond(typical: Nanos, path: Nanos) -> Option<Nanos> {
     let more = typical.0.saturating_sub(path.0);
     (more >= LEAST).then_some(Nanos(more))

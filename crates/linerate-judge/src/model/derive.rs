@@ -3,13 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use super::asked::Asked;
 use super::ceilings::of_load;
-use super::ends::{end, is_alone};
-use super::fell::{Fall, Sample};
+use super::ends::{end, is_alone, stream_set};
+use super::fell::Fall;
+use super::goodput::{Sample, samples_of};
 use super::interruptions::{Away, outages_beside, stalled};
-use super::load::{load, samples_of, stream_set};
+use super::load::load;
 use super::readings::{Window, per_second};
+use super::requested::Requested;
 use super::trials::{Slice, trial_of};
 use super::{DirectionModel, Estimate, Latency, Load, Model, PERCENTILES, TrialModel};
 use linerate_facts::Gap;
@@ -25,45 +26,44 @@ pub fn derive(record: &Record) -> Model {
     Deriver::default().derive(record)
 }
 
-/// A trial as far as it was measured; `None` if the record has no such trial.
+/// The model of a trial, as far as it was measured; `None` if the record has no such trial.
 pub fn trial(record: &Record, id: u32) -> Option<TrialModel> {
     Deriver::default().trial(record, id)
 }
 
-/// Derives the model of a growing record; each step is derived once.
+/// Derives the model of a record that still grows; each step is derived only once.
 ///
-/// A record grows during a run: hosts come first, and sets and trials come before the steps that use them. A
-/// deriver belongs to one record; it starts again if the record has other hosts, another idle step, or fewer
-/// steps.
+/// During a run a record grows: hosts come first, and sets and trials come before the steps that use them. A deriver
+/// belongs to one record; it starts again if the record has other hosts, another idle step, or fewer steps.
 #[derive(Debug, Default)]
 pub struct Deriver {
     basis: Basis,
     steps: Vec<StepModel>,
-    /// Trials by number, each with the number of slices that it was derived from.
+    /// Models of trials by number, each with the number of slices from which it was derived.
     trials: HashMap<u32, (usize, TrialModel)>,
 }
 
-/// The data of a record that every step is derived with.
+/// What all steps are derived with: if it changes, they are derived again.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Basis {
     hosts: usize,
-    /// Index of the idle step.
+    /// Index of the step that measured the idle path.
     idle: Option<usize>,
 }
 
-/// The derived parts of one step. Each part is derived when it is first needed.
+/// The derived data of one step. Each field is derived when it is first needed.
 #[derive(Debug, Default)]
 struct StepModel {
     /// The load of the step in each direction.
     loads: [OnceCell<Option<Box<Load>>>; 2],
-    /// What arrived in each direction.
+    /// The samples of payload that arrived in each direction.
     samples: [OnceCell<Vec<Sample>>; 2],
     away: OnceCell<Away>,
     slice: OnceCell<Option<Slice>>,
 }
 
 impl Deriver {
-    /// Derives the model; equal to what [`derive()`] gives.
+    /// Derives the model of the record, equal to what [`derive()`] returns.
     pub fn derive(&mut self, record: &Record) -> Model {
         self.follow(record);
         let idle = self.basis.idle.and_then(|at| record.steps.get(at));
@@ -82,11 +82,11 @@ impl Deriver {
             watched: false,
             reported: false,
             alone: is_alone(record),
-            asked: Asked::of(&record.start.plan),
+            requested: Requested::of(&record.start.plan),
         }
     }
 
-    /// The trials, without the effects of those that a fall of the rate has overtaken.
+    /// The models of all trials. If the rate fell for good, trials from before the fall are without effects.
     fn trials(&mut self, record: &Record) -> Vec<TrialModel> {
         let falls = Direction::ALL.map(|direction| self.fall(record, direction));
         let all = record.trials.iter();
@@ -100,7 +100,7 @@ impl Deriver {
         .collect()
     }
 
-    /// Derives one direction; `None` if no base load was measured.
+    /// Derives the model of one direction; `None` if no base load was measured.
     pub fn direction(&mut self, record: &Record, direction: Direction) -> Option<DirectionModel> {
         self.follow(record);
         let steps = || record.steps.iter().enumerate();
@@ -139,11 +139,11 @@ impl Deriver {
             ceilings: of_load(&record.hosts, direction, &base),
             base,
             sweep,
-            fell: fall.map(|fall| fall.told),
+            fell: fall.map(|fall| fall.fell),
         })
     }
 
-    /// The fall of the rate of a direction for good, over all steps that loaded it alone.
+    /// The fall for good of a direction's rate, over all steps that loaded only this direction.
     fn fall(&self, record: &Record, direction: Direction) -> Option<Fall> {
         let alone = |step: &Step| !matches!(step.plan.purpose, Purpose::Both);
         let own = |knobs: &Knobs| *knobs == record.start.plan.knobs;
@@ -165,7 +165,7 @@ impl Deriver {
         Direction::ALL.into_iter().filter_map(goodput).collect()
     }
 
-    /// The rate that is judged of each slice of a trial, in order: goodput, or operations.
+    /// The judged rate of each slice of a trial, in order: goodput or operations; true marks slices with the change.
     pub fn slices(&mut self, record: &Record, id: u32) -> Vec<(bool, f64)> {
         self.follow(record);
         let plan = record.trials.iter().find(|t| t.id == id);
@@ -174,7 +174,7 @@ impl Deriver {
         slices.filter_map(|(_, slice)| Some((slice.changed, slice.rate?))).collect()
     }
 
-    /// A trial as far as it was measured; `None` if the record has no such trial.
+    /// The model of a trial, as far as it was measured; `None` if the record has no such trial.
     pub fn trial(&mut self, record: &Record, id: u32) -> Option<TrialModel> {
         self.follow(record);
         let plan = record.trials.iter().find(|t| t.id == id)?;
@@ -196,7 +196,7 @@ impl Deriver {
         Some(derived)
     }
 
-    /// The slices of a trial that nothing disturbed, each with the place of its step.
+    /// The slices of a trial that nothing disturbed, each with the index of its step.
     fn undisturbed_slices<'a>(
         &'a self,
         record: &Record,
@@ -222,7 +222,7 @@ impl Deriver {
         cell.get_or_init(|| Away::of(&record.steps[at]))
     }
 
-    /// Makes room for new steps, and forgets everything if the record is a different one.
+    /// Adds empty entries for new steps, and discards everything if the record is a different one.
     fn follow(&mut self, record: &Record) {
         let basis =
             Basis { hosts: record.hosts.len(), idle: record.steps.iter().position(is_idle) };
@@ -234,7 +234,7 @@ impl Deriver {
     }
 }
 
-/// The one of two that belongs to a direction.
+/// The element that belongs to a direction.
 fn of_direction<T>([forward, reverse]: &[T; 2], direction: Direction) -> &T {
     match direction {
         Direction::Forward => forward,
@@ -242,7 +242,7 @@ fn of_direction<T>([forward, reverse]: &[T; 2], direction: Direction) -> &T {
     }
 }
 
-/// Steps that are slices of a trial, disturbed or not, each with its place.
+/// The steps that are slices of a trial, disturbed or not, each with its index.
 fn slice_steps(record: &Record, id: u32) -> impl Iterator<Item = (usize, &Step)> {
     let is_slice =
         move |step: &Step| matches!(step.plan.purpose, Purpose::Slice { trial, .. } if trial == id);
@@ -258,18 +258,18 @@ pub(super) fn first(record: &Record, is: impl Fn(&Purpose) -> bool) -> Option<&S
     record.steps.iter().find(|s| is(&s.plan.purpose))
 }
 
-/// Whether both ends share one machine: the same boot id, or only one host.
+/// Whether both ends share one machine: their boot ids are equal, or there is no far end.
 pub fn same_machine(record: &Record) -> bool {
     match record.hosts.as_slice() {
         [near, far, ..] => {
             !near.facts.boot_id.is_empty() && near.facts.boot_id == far.facts.boot_id
         }
-        // Whether the machine is shared is unknown if a far end exists and was not read.
+        // If a far end exists and was not read, it is unknown whether the machine is shared.
         _ => is_alone(record),
     }
 }
 
-/// Every round trip of the ping-pong sets of a step.
+/// All round trips of a step, from its sets that time them.
 pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     let timed = |set: u32| {
         record
@@ -281,7 +281,7 @@ pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
     merge(all)
 }
 
-/// Round trips a second that were answered while a step counted; `None` if it was not read.
+/// Answered round trips per second in the measured time of a step; `None` if they were not read.
 pub fn round_trip_rate(record: &Record, step: &Step) -> Option<f64> {
     let timed = round_trips(record, step)?.set;
     let set = record.sets.iter().find(|set| set.plan.id == timed)?;
@@ -294,7 +294,7 @@ pub fn round_trip_rate(record: &Record, step: &Step) -> Option<f64> {
     Some(bytes / size.0.max(1) as f64)
 }
 
-/// Percentiles of the round trips of a step.
+/// Percentiles of a step's round trips.
 pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     let merged = round_trips(record, step)?;
     let percentiles = PERCENTILES
@@ -311,28 +311,28 @@ pub fn latency_of(record: &Record, step: &Step) -> Option<Latency> {
     })
 }
 
-/// Round trips after which streams have started: they double the data in flight with each, from ten segments
-/// on, so that after 12 of them it is more than 50 MB.
+/// Number of round trips after which new streams have started up: each round trip doubles the data in flight, from ten
+/// segments on, so that after 12 of them it exceeds 50 MB.
 //= RFC 6928, section 2; RFC 5681, section 3.1
 const BEGIN: u64 = 12;
 
-/// Whether new streams had the time to begin in a step: before, they carry little, however much the path does.
+/// Whether new streams had the time to start up in a step: before that they carry little, whatever the path carries.
 fn has_started(step: &Step, rtt: Option<Nanos>) -> bool {
     let took = step.plan.washout.0.saturating_add(step.plan.measure.0);
     took >= rtt.unwrap_or_default().0.saturating_mul(BEGIN)
 }
 
-/// Whether the path carried the whole load and nothing else; or nothing arrived at all.
+/// Whether nothing interrupted or shared the path during the step; also if no payload arrived at all.
 pub fn undisturbed(step: &Step) -> bool {
     (step.trouble.is_none() || stalled(step)) && !contended(step) && Away::of(step).is_empty()
 }
 
-/// Whether another session loaded a host in the meantime.
+/// Whether another session of linerate loaded a host during the step.
 pub(super) fn contended(step: &Step) -> bool {
     step.ends.iter().any(|e| e.other_sessions > 0)
 }
 
-/// Gaps of facts, sets and steps, once each.
+/// The gaps of facts, sets and steps, each listed once.
 fn gaps(record: &Record) -> Vec<(Side, Gap)> {
     let facts = record.hosts.iter().map(|h| (h.side, &h.facts.gaps));
     let sets = record

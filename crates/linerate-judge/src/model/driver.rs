@@ -1,4 +1,4 @@
-//! Counts of ports and their drivers: sizes of packets, pauses, allowances of a cloud.
+//! Counts of ports and their drivers: packet sizes, pauses, allowances of a cloud.
 
 use super::ends::end;
 use super::readings::{Window, growth, per_second};
@@ -7,32 +7,32 @@ use linerate_facts::nic::counted::{self, Meaning};
 use linerate_plan::path::{ByRole, Direction, Side};
 use linerate_record::{Host, Step, Table};
 
-/// Pauses on the link of a port.
+/// Pause frames on the link of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Paused {
     /// Pause frames received per second: requests of the other end of the wire to stop sending.
     pub received: f64,
-    /// Pause frames sent in a second.
+    /// Pause frames sent per second.
     pub sent: f64,
-    /// Share of time that the port was paused, if the driver counts it.
+    /// Share of time in which the port was paused; `None` if the driver does not count it.
     pub stopped: Option<f64>,
 }
 
 /// Packets that a cloud queued or dropped because a machine exceeded one of its allowances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
-    /// The side of the host.
+    /// The end whose host has the port.
     pub side: Side,
     /// The driver's counter: `bw_out_allowance_exceeded`.
     pub counter: String,
-    /// Packets per second.
+    /// Packets per second that exceeded the allowance.
     pub per_sec: f64,
-    /// Packets per second that the port moved in that direction; `None` if they were not counted.
+    /// Packets per second that the port moved in the direction of the allowance; `None` if they were not counted.
     pub of: Option<f64>,
 }
 
-/// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it. Ports made by
-/// software count a group of segments as one packet.
+/// Mean bytes of a packet, as the sender's port sent it and as the receiver's port received it. Virtual ports count a
+/// group of segments as one packet.
 pub(super) fn packet_bytes(
     step: &Step,
     direction: Direction,
@@ -50,7 +50,7 @@ pub(super) fn packet_bytes(
     }
 }
 
-/// The driver's counters of an end that mean something, each with its port and its meaning.
+/// The driver's counters at an end whose meaning is known, each with its port and its meaning.
 pub(super) fn counters<'a>(
     hosts: &'a [Host],
     step: &'a Step,
@@ -65,7 +65,7 @@ pub(super) fn counters<'a>(
     })
 }
 
-/// A counter of a driver.
+/// A counter of a port's driver.
 pub(super) struct Counted<'a> {
     pub(super) table: &'a Table,
     pub(super) port: &'a str,
@@ -82,8 +82,8 @@ fn driver<'a>(hosts: &'a [Host], side: Side, port: &str) -> &'a str {
     nic.map_or("", |nic| nic.driver.as_str())
 }
 
-/// Pauses at the port of the sender and of the receiver; `None` if nothing counts them. One pause
-/// may be counted under several names.
+/// Pauses at the port of the sender and of the receiver; `None` if the port does not count them. One pause may be
+/// counted under several names.
 pub(super) fn paused(
     hosts: &[Host],
     step: &Step,
@@ -107,7 +107,7 @@ pub(super) fn paused(
     ByRole { sender: of(direction.sender()), receiver: of(direction.receiver()) }
 }
 
-/// Counted allowances along a direction, exceeded or not.
+/// Counters of exceeded allowances along a direction, also those that stayed at 0.
 pub(super) fn allowances(
     hosts: &[Host],
     step: &Step,

@@ -5,23 +5,23 @@ use std::collections::BTreeSet;
 use super::{Cpu, Load, Model};
 use linerate_plan::path::{Direction, Side};
 
-/// A CPU with less use than this is idle enough for another thread.
+/// Share of time in use below which a CPU is idle enough for another thread.
 const IDLE: f64 = 0.2;
 
-/// Minimum share of time that a thread must lose on its CPU before another CPU is worth a try.
+/// Minimum share of time that a thread must lose on its CPU, before a trial of another CPU is worthwhile.
 const LOST: f64 = 0.1;
 
-/// An end and the idle CPUs that its threads could be kept on, one for each stream.
+/// An end, and idle CPUs to which its threads could move, one for each stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// The end of the path.
+    /// The end whose threads could move.
     pub(crate) side: Side,
-    /// The CPUs, ascending.
+    /// Numbers of the idle CPUs, ascending.
     pub(crate) cpus: Vec<u32>,
 }
 
-/// The end whose threads lose most of their CPUs to other programs, to each other or to the port's interrupts,
-/// if it has as many idle CPUs.
+/// The end whose threads lose most of their CPU time to other programs, to each other or to the port's interrupts, if
+/// it has enough idle CPUs.
 pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere> {
     let load = &model.direction(direction)?.base;
     let ends = [direction.receiver(), direction.sender()].into_iter();
@@ -33,7 +33,7 @@ pub(crate) fn elsewhere(model: &Model, direction: Direction) -> Option<Elsewhere
     (lost >= LOST && room).then_some(Elsewhere { side, cpus })
 }
 
-/// The largest share of its CPU that a thread of an end loses.
+/// The largest share of its CPU's time that a thread of an end loses.
 fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let host = model.hosts.iter().find(|h| h.side == side);
     let port = host.and_then(|h| h.facts.port.as_ref());
@@ -48,7 +48,7 @@ fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     threads.iter().filter_map(of).fold(0.0, f64::max)
 }
 
-/// CPUs that this end may use and that were mostly idle, none of them used by the load.
+/// CPUs that an end may use and that were mostly idle, without those that the load used.
 pub(crate) fn idle(model: &Model, direction: Direction, side: Side) -> Vec<u32> {
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return Vec::new();

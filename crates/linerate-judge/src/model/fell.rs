@@ -1,71 +1,60 @@
-//! A rate that falls for good while a direction is loaded: a credit or a bucket that is used up.
+//! A rate that falls for good while a direction is loaded: a credit or a token bucket is used up.
 
-use super::load::estimate;
+use super::goodput::{Sample, estimate};
 use super::{Load, TrialModel};
 use linerate_units::stats::is_steady;
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// Minimum ratio of the first rate to the lasting one: a rate that varies by less has not changed.
+/// Minimum ratio of the first rate to the lasting one: a smaller ratio is only a variation.
 const FALLS: f64 = 1.5;
 
-/// Time for which each of the two rates must have been seen: a burst of a policer, or of a queue that fills, is over
-/// sooner.
+/// Least time for which the first rate must have been measured: the burst of a policer, or of a queue that fills, is
+/// over sooner.
 const FIRST: Nanos = Nanos::from_millis(500);
-/// Four slices of a trial are the least that shows a rate.
+/// Least time for which the lasting rate must have been measured: four slices of a trial.
 const LASTING: Nanos = Nanos::from_millis(750);
 
-/// Least number of samples of the lasting rate.
+/// Least number of samples that show the lasting rate.
 const FEWEST: usize = 4;
 
-/// Least time of all loads since the fall, and its least share of the time before: a disturbance at the end of a run is
-/// no rate that lasts.
+/// Least loaded time since the fall, and its least ratio to the time before: a disturbance at the end of a run is no
+/// lasting rate.
 const LATE: Nanos = Nanos::from_millis(1_500);
 const SHARE: f64 = 0.5;
 
-/// Share of the samples before and after the fall that must be on their own side of both rates.
+/// Share of the samples before the fall that must be above the border between both rates, and of those after it that
+/// must be below.
 const APART: f64 = 0.9;
 
-/// Two rates of a direction, one after the other.
+/// Two rates of a direction: one from the start, and a lower one from the fall on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fell {
-    /// The first rate.
+    /// The rate before the fall.
     pub first: Rate,
-    /// The rate that lasts.
+    /// The lasting rate after the fall.
     pub lasting: Rate,
     /// Payload that arrived until the rate fell, by all loads of the direction.
     pub bytes: Bytes,
-    /// The time of these loads.
+    /// How long the loads of the direction ran until the rate fell, all together.
     pub loaded: Nanos,
 }
 
-/// A sample of what arrived in a direction.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
-    /// Index of the step that it belongs to.
-    pub(super) step: usize,
-    pub(super) secs: f64,
-    /// Bits per second.
-    pub(super) rate: f64,
-    /// Whether it is of the load that the verdict explains, and of the time that counts.
-    pub(super) own: bool,
-}
-
-/// A fall, and the samples of the load after it.
+/// A fall of the rate, and the load's samples after it.
 #[derive(Debug)]
 pub(super) struct Fall {
-    pub(super) told: Fell,
-    /// The rate between both.
+    pub(super) fell: Fell,
+    /// The border between the first and the lasting rate, in bits per second.
     border: f64,
-    /// The step in which the rate fell.
+    /// Index of the step in which the rate fell.
     pub(super) step: usize,
-    /// The last step that shows the lasting rate.
+    /// Index of the last step that shows the lasting rate.
     pub(super) last: usize,
-    /// The samples of the lasting rate.
+    /// Samples of the load at the lasting rate.
     after: Vec<f64>,
 }
 
 impl Fall {
-    /// The fall that these samples show, in the order in which they were taken.
+    /// The fall that these samples show; they are in the order of time. `None` if there is none.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
         let own: Vec<usize> = (0..samples.len()).filter(|at| samples[*at].own).collect();
         let rates: Vec<f64> = own.iter().map(|at| samples[*at].rate).collect();
@@ -94,7 +83,7 @@ impl Fall {
             return None;
         }
         Some(Self {
-            told: Fell {
+            fell: Fell {
                 first: Rate(first as u64),
                 lasting: Rate(lasting as u64),
                 bytes: Bytes((bits / 8.0) as u64),
@@ -107,10 +96,10 @@ impl Fall {
         })
     }
 
-    /// A load at the lasting rate.
+    /// The load `load` with the lasting rate as its goodput.
     pub(super) fn lasting(&self, load: &Load) -> Load {
-        // A bucket that filled a little while nothing was sent lets some samples be higher.
-        let lasting = self.told.lasting.0 as f64;
+        // A token bucket that filled a little during idle time makes some samples higher.
+        let lasting = self.fell.lasting.0 as f64;
         Load {
             goodput: estimate(lasting, &self.after),
             goodput_with_ramp: lasting,
@@ -120,13 +109,13 @@ impl Fall {
         }
     }
 
-    /// Whether a later load ran at the lasting rate. A credit that filled again while the direction was idle shows the
+    /// Whether a later load ran at the lasting rate. A credit that filled again while the direction was idle allows the
     /// first rate once more.
     pub(super) fn is_after(&self, load: &Load) -> bool {
         load.goodput.mean <= self.border
     }
 
-    /// A trial without its effect, if its own base ran at the first rate.
+    /// The trial without its effect, if its setting without the change ran at the first rate.
     pub(super) fn without_old(&self, mut trial: TrialModel) -> TrialModel {
         if trial.goodput[0] > self.border {
             (trial.effect, trial.loss, trial.latency) = (None, None, None);
@@ -135,7 +124,7 @@ impl Fall {
     }
 }
 
-/// Where a series is cut so that the two parts differ most, the first above the second; `None` where none does.
+/// Where a series is cut so that its two parts differ most and the first one is higher; `None` if there is no such cut.
 fn split(rates: &[f64]) -> Option<usize> {
     let all: f64 = rates.iter().sum();
     let n = rates.len() as f64;
@@ -165,7 +154,7 @@ mod tests {
     use super::*;
     use linerate_plan::transport::TCP;
 
-    /// Samples of a tenth of a second: a number of them in a row at each rate.
+    /// Samples of a tenth of a second each, by step, number of samples, rate, and whether they are of the base load.
     fn samples(parts: &[(usize, usize, f64, bool)]) -> Vec<Sample> {
         let of = |&(step, count, rate, own): &(usize, usize, f64, bool)| {
             let one = Sample { step, secs: 0.1, rate, own };
@@ -184,10 +173,10 @@ mod tests {
             (3, 12, 6e7, true),
         ]);
         let fall = Fall::of(&all).unwrap();
-        assert_eq!((fall.told.first, fall.told.lasting), (Rate(400_000_000), Rate(60_000_000)));
-        // 1.8 s, and half a second of another load.
+        assert_eq!((fall.fell.first, fall.fell.lasting), (Rate(400_000_000), Rate(60_000_000)));
+        // The time until the fall: 1.8 s and 0.2 s of the base load, and half a second of another load.
         let bytes = (2.0 * 1e8 + 18.0 * 4e8 + 5.0 * 4.1e8) * 0.1 / 8.0;
-        assert_eq!(fall.told.bytes, Bytes(bytes as u64));
+        assert_eq!(fall.fell.bytes, Bytes(bytes as u64));
         assert_eq!((fall.step, fall.last), (2, 3));
         assert_eq!(fall.after, [6e7; 12]);
     }
@@ -224,7 +213,7 @@ mod tests {
                 TrialModel { goodput: [rate, rate * 2.0], ..super::super::testing::trial() };
             fall.without_old(trial).effect
         };
-        // The border is between both rates.
+        // The border is between the two rates.
         assert_eq!(effect(1.6e8), None);
         assert!(effect(1.5e8).is_some());
     }

@@ -1,23 +1,22 @@
-//! The model of a connection of another program: the same causes then explain it.
+//! The model of a connection of another program, so that the causes can explain it as well.
 //!
-//! This end is `near`. Nothing is read at the far end, and no experiment is made: readings of the far host are
-//! gaps.
+//! This host is `near`. Nothing is read on the far host and no trial is made: readings of the far host are gaps.
 
 use std::net::SocketAddr;
 
-use super::asked::Asked;
 use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;
 use super::deadlock::deadlock;
 use super::driver::{allowances, paused};
 use super::fragments::fragments;
-use super::load::estimate;
+use super::goodput::estimate;
 use super::local::local;
-use super::losses::loses_again;
+use super::losses::loses_repeatedly;
 use super::packets::{Sender, received};
 use super::queues::queues;
 use super::readings::{Window, gauge, mean, per_second};
+use super::requested::Requested;
 use super::room::Writer;
 use super::shaping::shapers;
 use super::tcp::tcp;
@@ -32,16 +31,15 @@ use linerate_record::{EndReadings, Host, SetEnd, Step, Table};
 use linerate_units::stats::steady_state;
 use linerate_units::{Bytes, Nanos};
 
-/// Minimum data that arrive in a round trip, as a share of the offered window, at which the window is full.
-/// Both are means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
+/// Minimum data that arrive in a round trip, as a share of the offered window, at which the window is full. Both values
+/// are means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
 const FULL_WINDOW: f64 = 0.8;
 
-/// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
-/// thread serves the connection.
+/// Share of its CPU below which each thread of a process has spare time, whichever of them serves the connection.
 const IDLE: f64 = 0.5;
 
-/// The model of a connection, in the direction that carried more; `None` if it was not read twice, or
-/// by a kernel that does not count its bytes.
+/// The model of a connection, in the direction that carried more; `None` if it was not read twice, or if the kernel
+/// does not count its bytes.
 pub fn flow(flow: &Flow) -> Option<Model> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let (first, last) = (*table.at.first()?, *table.at.last()?);
@@ -79,11 +77,11 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         watched: true,
         reported: false,
         alone: false,
-        asked: Asked::default(),
+        requested: Requested::default(),
     })
 }
 
-/// Sources of the far end that causes need.
+/// Readings of the far end that causes need, by source.
 const FAR: [&str; 3] = ["tcp", "socket", "thread"];
 
 fn far_gap(what: &str, flow: &Flow) -> Gap {
@@ -94,7 +92,7 @@ fn far_gap(what: &str, flow: &Flow) -> Gap {
     }
 }
 
-/// The address of an end in the form that users type: an IPv4 address mapped into IPv6 becomes an IPv4 address.
+/// The address of an end as users type it: an IPv4 address mapped into IPv6 is shown as an IPv4 address.
 pub fn name_of(end: SocketAddr) -> String {
     SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
 }
@@ -140,27 +138,27 @@ fn load(
         receivers: threads.receiver,
         recv_memory: socket(m::SOCKET_RCVBUF).filter(|_| !sends).map(|v| Bytes(v.max(0.0) as u64)),
         cpus: placed(sends, here),
-        // Other programs may use a host and its ports: that is no fault of this observation.
+        // Other programs may use a host and its ports: that does not disturb a connection that is only watched.
         contended: false,
         foreign: None,
         local: local(hosts, None, &step, window),
         shapers: shapers(near, 0, window).filter(|_| sends),
         queues: queues(near, 0, window, None).filter(|_| sends),
-        // The ports carry others' packets too, and the quotas of the connection's owner were not read.
+        // The ports carry packets of other connections too, and the quotas of the connection's owner were not read.
         packet_bytes: ByRole::default(),
         throttled: ByRole::default(),
         paused: paused(hosts, &step, direction, window),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
         in_use: sender(flow).last_packet(packets).filter(|_| sends),
-        keeps_losing: sends && loses_again(near, 0, window, None),
-        // What only the far end or an experiment would know is a gap. Too short a look shows no reader that caught up. The
-        // kernel counts all connections, and the control group of the owner was not read.
+        keeps_losing: sends && loses_repeatedly(near, 0, window, None),
+        // Facts that only the far end or a trial would show are gaps. The connection is watched too briefly to show a
+        // reader that caught up. The kernel counts all connections, and the control group of the owner was not read.
         ..Load::bare(&TCP, 1, estimate)
     })
 }
 
-/// The counts of this end, and the sizes of packets that it knows.
+/// The counts of this end's connection, and the packet sizes that this end knows.
 fn counted(
     flow: &Flow,
     (table, ticks): (&Table, &[Tick]),
@@ -175,7 +173,7 @@ fn counted(
     }
 }
 
-/// This end in the role of the sender.
+/// This end as the sender.
 fn sender(flow: &Flow) -> Sender<'_> {
     Sender {
         transport: &TCP,
@@ -185,7 +183,7 @@ fn sender(flow: &Flow) -> Sender<'_> {
     }
 }
 
-/// The shares of time of a sender of which only the sockets are known.
+/// The shares of time of a sender whose threads are unknown: only its sockets were read.
 fn sending(flow: &Flow, window: Window) -> TcpShares {
     let tcp_wmem = flow.facts.buffers.tcp_wmem;
     tcp(&flow.readings, 0, window, false, Writer::Any { tcp_wmem })
@@ -195,13 +193,13 @@ fn own_end(flow: &Flow) -> SetEnd {
     SetEnd { congestion: flow.congestion.clone(), ..SetEnd::default() }
 }
 
-/// The known facts of this end, by its role.
+/// Facts of this end only, under its role: sender or receiver.
 fn placed<T: Default>(sends: bool, own: T) -> ByRole<T> {
     let none = T::default();
     ByRole::from(if sends { [own, none] } else { [none, own] })
 }
 
-/// The readings in the form of a step without a load.
+/// The readings of the connection, as a step of a run.
 fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     Step {
         plan: StepPlan {
@@ -220,11 +218,11 @@ fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
     }
 }
 
-/// The rate of a connection between two rows.
+/// The rate of a connection between two readings.
 struct Tick {
-    /// The later row.
+    /// Index of the later row.
     row: usize,
-    /// Bits per second.
+    /// Rate in bits per second.
     rate: f64,
 }
 
@@ -240,8 +238,8 @@ fn ticks(table: &Table, counter: m::Metric) -> Vec<Tick> {
         .collect()
 }
 
-/// The receiving end's view of the sender's limit: whether the window that it offers is full. Its round trip is
-/// the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight is what arrives within one round trip. Only
+/// What limits the sender, as the receiving end sees it: only whether the window that it offers is full. The round trip
+/// is the kernel's own estimate (`tcpi_rcv_rtt`); the data in flight are those that arrive within one round trip. Only
 /// the sender knows all other limits.
 fn receiving(table: &Table, ticks: &[Tick], window: Window) -> TcpShares {
     let of = |metric| mean(gauge(table, metric, window));
@@ -266,14 +264,14 @@ fn filled(table: &Table, tick: &Tick) -> Option<(f64, bool)> {
     let rtt = at(m::TCP_RCV_RTT, tick.row).filter(|us| *us > 0.0)?;
     let offered = [tick.row - 1, tick.row].map(|row| at(m::TCP_RCV_WND, row));
     let offered = f64::midpoint(offered[0]?, offered[1]?);
-    // A window of less than two packets is closed: the sender waits until it is worth sending.
+    // A window of less than two packets counts as closed: the sender waits until sending is worthwhile.
     let closed = offered < 2.0 * at(m::TCP_RCV_MSS, tick.row)?;
     let flight = tick.rate / 8.0 * rtt / 1e6;
     Some((flight, closed || flight >= offered * FULL_WINDOW))
 }
 
-/// The threads that may serve the connection: the only one there is, or, of several that all have time left,
-/// the busiest. Otherwise it is unknown which thread serves it.
+/// The threads that may serve the connection: the only one, or the busiest one of several that all have spare time.
+/// Otherwise it is unknown which thread serves the connection.
 fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
     let tables: Vec<&Table> = near.about("thread", |_| true).collect();
     let share = |t: &Table, metric| Some((per_second(t, metric, window)? / 1e9).clamp(0.0, 1.0));

@@ -1,4 +1,4 @@
-//! Traffic of other programs on the ports that a load crosses.
+//! Traffic of other programs on the ports that a load passes.
 
 use super::ends::end;
 use super::readings::{Window, growth, mean};
@@ -8,23 +8,22 @@ use linerate_facts::metric as m;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::{EndReadings, Step, Table};
 
-/// Most bytes that a packet has besides its payload: Ethernet with a VLAN tag, IPv6, and TCP with
-/// timestamps and selective acknowledgements. A port that counts groups of segments counts less.
+/// Largest number of bytes of a packet besides its payload: Ethernet with a VLAN tag, IPv6, and TCP with timestamps and
+/// selective acknowledgements. A port that counts groups of segments counts fewer.
 const HEADERS: f64 = 100.0;
 
-/// Bytes per second that our round trips, the control connection and a host's housekeeping may need on top of
+/// Bytes per second that linerate's round trips, its control connection and a host's housekeeping may need on top of
 /// the load.
 const HOUSEKEEPING: f64 = 125_000.0;
 
-/// A port that never leaves the host: it carries both directions, and anybody's traffic.
+/// A port that never leaves the host: it carries both directions, and the traffic of any program.
 const LOOPBACK: &str = "lo";
 
-/// Bytes that the ports carried in the direction of the load beyond those that the sender's sockets sent,
-/// headers and retransmissions included. Returns the port with the larger excess. `None` if a counter is
-/// missing.
+/// Bytes of other programs that the ports carried in the direction of the load: those beyond what the sender's sockets
+/// sent, with headers and retransmissions. The port with the larger share is returned. `None` if a counter is missing.
 ///
-/// The whole step counts, including the time before the load began. The far port never receives more than was
-/// sent in the step, so queues between the ends cannot add to the excess.
+/// The whole step is counted, also the time before the load began. The far port never receives more than was sent in
+/// the step, so queues between the ends cannot add to the difference.
 pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<Foreign> {
     let sending = end(step, direction.sender())?;
     let payload = payload_sent(sending, set, WHOLE)?;
@@ -49,7 +48,7 @@ pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<For
 
 const WHOLE: Window = Window { from: 0, to: u64::MAX };
 
-/// Packets received for each one sent, where a network copies them; `None` if too few were counted.
+/// Packets received for each packet sent, if the network duplicates packets; `None` if too few were counted.
 fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let count = |end: &EndReadings, metric: m::Metric| -> Option<f64> {
@@ -63,14 +62,14 @@ fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f6
     };
     let datagrams = || {
         let of = |end, metric| datagrams::sum(end, set, metric, WHOLE);
-        let came = of(receiving, m::UDP_DATAGRAMS)? + of(receiving, m::UDP_DUPLICATED)?;
-        Some((came, of(sending, m::UDP_DATAGRAMS)?))
+        let arrived = of(receiving, m::UDP_DATAGRAMS)? + of(receiving, m::UDP_DUPLICATED)?;
+        Some((arrived, of(sending, m::UDP_DATAGRAMS)?))
     };
     let read = |end: &EndReadings| end.about("tcp", |s| s.starts_with(&prefix)).count();
     let whole = read(sending) == read(receiving);
     let counted = segments().filter(|(_, left)| *left > 0.0 && whole);
-    let (came, left) = counted.or_else(datagrams)?;
-    (left > 0.0).then(|| (came / left).max(1.0))
+    let (arrived, left) = counted.or_else(datagrams)?;
+    (left > 0.0).then(|| (arrived / left).max(1.0))
 }
 
 fn segments(socket: &Table) -> impl Iterator<Item = f64> {
@@ -78,7 +77,7 @@ fn segments(socket: &Table) -> impl Iterator<Item = f64> {
     column.iter().map(|v| *v as f64)
 }
 
-/// Bytes that a port counted beyond ours, over ours.
+/// Bytes that a port counted beyond those of the load, over the bytes of the load.
 fn beyond(step: &Step, side: Side, metric: m::Metric, ours: f64) -> Option<f64> {
     let port = end(step, side)?.about("port", |name| name != LOOPBACK).next()?;
     let (counted, secs) = growth(port, metric, WHOLE)?;
@@ -92,13 +91,13 @@ mod tests {
     use linerate_plan::{Purpose, StepPlan};
     use linerate_units::Nanos;
 
-    /// 1 GB in segments of 1400 bytes, forward; what the ports counted meanwhile.
+    /// The result for a forward load of 1 GB in segments of 1400 bytes, with the bytes that the two ports counted.
     fn share(name: &str, sent: i64, received: i64) -> Option<Foreign> {
         share_of(name, sent, received, 1_000)
     }
 
-    /// The same, where `came` segments arrived for each thousand sent.
-    fn share_of(name: &str, sent: i64, received: i64, came: i64) -> Option<Foreign> {
+    /// As `share`, if `arrived` segments arrived for each thousand sent.
+    fn share_of(name: &str, sent: i64, received: i64, arrived: i64) -> Option<Foreign> {
         let near = vec![
             table(
                 "s3/0",
@@ -111,7 +110,7 @@ mod tests {
             table(name, &[(m::PORT_TX_BYTES, [5, 5 + sent])]),
         ];
         let far = vec![
-            table("s3/0", &[(m::TCP_SEGS_IN, [2, 2 + 714 * came])]),
+            table("s3/0", &[(m::TCP_SEGS_IN, [2, 2 + 714 * arrived])]),
             table(name, &[(m::PORT_RX_BYTES, [5, 5 + received])]),
         ];
         let step = Step {
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn headers_retransmissions_and_probes_are_ours() {
-        // 66 bytes of headers for each segment, and 200 probes of 130 bytes.
+        // 66 bytes of headers for each segment, and 200 round trips of 130 bytes.
         let ours = 1_000_000_000 / 1400 * 1466 + 26_000;
         let found = share("eth0", ours, ours - 5_000_000).unwrap();
         assert!(found.share.abs() < 1e-9, "{found:?}");
@@ -147,7 +146,7 @@ mod tests {
     fn what_is_beyond_ours_is_foreign_on_the_port_that_has_more_of_it() {
         let found = share("eth0", 1_200_000_000, 1_500_000_000).unwrap();
         assert_eq!(found.side, Side::Far);
-        // 1.5 GB less 1.0714 GB of ours and 125 kB.
+        // 1.5 GB, less 1.0714 GB of the load and 125 kB.
         assert!((found.share - 0.3999).abs() < 1e-3, "{found:?}");
         let found = share("eth0", 1_500_000_000, 900_000_000).unwrap();
         assert_eq!(found.side, Side::Near);

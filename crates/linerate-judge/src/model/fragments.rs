@@ -6,8 +6,8 @@ use linerate_facts::metric as m;
 use linerate_plan::path::{ByRole, Direction, Side};
 use linerate_record::Step;
 
-/// Fragments per second: the sender's host counts the ones that it made, the receiver's host the ones that it
-/// received. `None` if they were not counted.
+/// IP fragments per second: those that the sender's host made, and those that the receiver's host received. `None` if
+/// they were not counted.
 pub(super) fn fragments(step: &Step, direction: Direction, window: Window) -> ByRole<Option<f64>> {
     let of = |side: Side, metric| {
         let table = end(step, side)?.about("fragments", |_| true).next()?;

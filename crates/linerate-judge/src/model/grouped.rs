@@ -1,14 +1,15 @@
-//! Mean size of a packet that a host drops as one: software hands groups of segments on as one packet.
+//! Mean size of the packets that a host drops: software hands on a group of segments as one packet, and drops it as
+//! one.
 
 use super::LocalEvent;
 use super::readings::{Window, gauge, per_second};
 use linerate_facts::metric::{self as m, Metric};
 use linerate_record::{EndReadings, Table};
 
-/// Mean bytes of the packets of a counter, `table` of `end`, as far as a counter shows it. Sources are the port
-/// (it counts groups if it is made by software, else packets on the wire), the CPUs (after a card coalesced
-/// packets), and the queue itself. None of these sees larger groups than there are, so the largest value is the
-/// closest. A filter selects drops by their size, so no mean applies to them.
+/// Mean bytes of the packets that the counter `table` of `end` counts, as far as other counters show it. These are the
+/// port's (it counts groups if it is virtual, else packets on the wire), the CPUs' (after a card coalesced packets),
+/// and the queue's own. None of these shows larger groups than there are, so the largest value is the closest. A filter
+/// selects drops by their size, so no mean applies to them.
 pub(super) fn packet_bytes(
     end: &EndReadings,
     what: LocalEvent,
@@ -29,12 +30,12 @@ pub(super) fn packet_bytes(
     all.into_iter().flatten().reduce(f64::max)
 }
 
-/// Whether a discipline filters arriving packets; `clsact` filters departing ones as well.
+/// Whether a queueing discipline filters arriving packets; `clsact` filters departing ones as well.
 pub(super) fn sees_arrivals(subject: &str) -> bool {
     matches!(subject.split(' ').nth(1), Some("ingress" | "clsact"))
 }
 
-/// The port that a counter belongs to; for a CPU's counter, the port through which the path arrives.
+/// The port that a counter belongs to; for a CPU's counter, the port by which the path arrives.
 fn port_of<'a>(end: &'a EndReadings, table: &Table) -> Option<&'a Table> {
     let name = table.subject.split(' ').next();
     let mut ports = end.tables.iter().filter(|t| t.source == "port");
@@ -47,7 +48,7 @@ fn mean_of(port: &Table, (bytes, packets): (Metric, Metric), window: Window) -> 
     Some(per_second(port, bytes, window)? / packets)
 }
 
-/// Bytes received over the number of packets that all CPUs of the host processed.
+/// Bytes that a port received, over the number of packets that all CPUs of the host processed.
 fn taken_in(end: &EndReadings, port: &Table, window: Window) -> Option<f64> {
     let cpus = end.about(m::SOFTNET_PROCESSED.source, |_| true);
     let packets = cpus.map(|cpu| per_second(cpu, m::SOFTNET_PROCESSED, window));
@@ -67,9 +68,9 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
 
-    /// A port that received packets of 1500 bytes and sent some of 3000, CPUs that took packets of 6000 in, and a queue
-    /// in which some of 9000 wait.
-    fn told(what: LocalEvent, subject: &str) -> Option<f64> {
+    /// The mean for an end whose port received packets of 1500 bytes and sent some of 3000, whose CPUs processed
+    /// packets of 6000 bytes, and in whose queue some of 9000 wait.
+    fn result_of(what: LocalEvent, subject: &str) -> Option<f64> {
         let grown = |metric, by: i64| (metric, [5, 5 + by]);
         let port = [
             grown(m::PORT_RX_BYTES, 12_000),
@@ -90,12 +91,12 @@ mod tests {
     #[test]
     fn a_packet_is_as_large_as_the_largest_that_somebody_saw() {
         use LocalEvent::{Arrival, Backlog, Departure, Queue, Ring};
-        assert_eq!(told(Ring, "eth0"), Some(1_500.0), "as it came");
-        assert_eq!(told(Departure, "eth0"), Some(3_000.0));
-        assert_eq!(told(Backlog, "1"), Some(6_000.0));
-        assert_eq!(told(Arrival, "eth0"), Some(6_000.0));
-        assert_eq!(told(Queue, "eth0 pfifo 1:"), Some(9_000.0));
-        assert_eq!(told(Queue, "eth0 clsact ffff:"), None, "the largest");
+        assert_eq!(result_of(Ring, "eth0"), Some(1_500.0), "as it came");
+        assert_eq!(result_of(Departure, "eth0"), Some(3_000.0));
+        assert_eq!(result_of(Backlog, "1"), Some(6_000.0));
+        assert_eq!(result_of(Arrival, "eth0"), Some(6_000.0));
+        assert_eq!(result_of(Queue, "eth0 pfifo 1:"), Some(9_000.0));
+        assert_eq!(result_of(Queue, "eth0 clsact ffff:"), None, "the largest");
         let nobody = EndReadings::default();
         let empty = table("eth0 pfifo 1:", &[(m::QDISC_WAITING, [0, 0])]);
         assert_eq!(packet_bytes(&nobody, Queue, &empty, WHOLE), None);

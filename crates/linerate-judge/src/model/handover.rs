@@ -1,15 +1,15 @@
-//! Whether the kernel sent payload without a copy when it was handed over so.
+//! Whether the kernel really sent payload without a copy, if linerate requested that.
 
 use super::Load;
 use super::readings::{Window, growth};
 use linerate_facts::metric as m;
 use linerate_record::EndReadings;
 
-/// Share of the sends up to which a load counts as handed over without a copy.
+/// Largest share of sends that the kernel copied anyway, at which the load counts as sent without a copy.
 const FEW: f64 = 0.05;
 
 impl Load {
-    /// Whether the kernel sent the program's own pages: it reported so for nearly all sends.
+    /// Whether the kernel sent the program's own pages: it reported this for nearly all sends.
     pub fn uncopied(&self) -> bool {
         self.copied.is_some_and(|share| share <= FEW)
     }
@@ -31,12 +31,13 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
 
-    fn share(told: &[(&str, [i64; 2], [i64; 2])]) -> Option<f64> {
+    fn share(reported: &[(&str, [i64; 2], [i64; 2])]) -> Option<f64> {
         let one = |(subject, done, copied): &(&str, _, _)| {
             let columns = [(m::ZEROCOPY_COMPLETIONS, *done), (m::ZEROCOPY_COPIED, *copied)];
             table(subject, &columns)
         };
-        let end = EndReadings { tables: told.iter().map(one).collect(), ..EndReadings::default() };
+        let end =
+            EndReadings { tables: reported.iter().map(one).collect(), ..EndReadings::default() };
         copied(&end, 3, WHOLE)
     }
 

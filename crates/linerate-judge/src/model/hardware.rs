@@ -1,4 +1,4 @@
-//! What the facts of hosts say of their path, to compare the rate of a sweep with hardware.
+//! Facts of hosts about their path, to compare the rate of a sweep with hardware.
 
 use linerate_ceiling::Link;
 use linerate_ceiling::fingerprint::{Carrier, Facts, Known, Medium};
@@ -6,8 +6,8 @@ use linerate_facts::Port;
 use linerate_record::Host;
 use linerate_units::Rate;
 
-/// The facts of a path that sockets use. A port says nothing about links behind a switch, and a slot may have
-/// trained to less than it can: neither rules out others.
+/// What the ports and slots of the hosts show of a path that sockets use. A port does not show the links behind a switch,
+/// and a slot may run below its maximum, so there may be slower hardware on the path.
 pub fn hardware(hosts: &[Host]) -> Facts {
     let ports: Vec<&Port> = hosts.iter().filter_map(|h| h.facts.port.as_ref()).collect();
     let speed = |port: &&Port| {

@@ -1,9 +1,9 @@
-//! Which limit held the sender back: shares of time, from the kernel's clocks and from its state.
+//! What limited the sender: shares of time, from the kernel's clocks and from the state of its connections.
 //!
-//! Neither is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only when the kernel is
-//! sure: a sender in slow start counts as limited by its congestion window when that is twice the data in
-//! flight, and a paced sender counts as busy between two bursts. The state at each sample is a snapshot, but it
-//! shows what the sender would need to send more.
+//! Neither source is enough alone. The clocks (`tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) run only when the kernel is
+//! sure: a sender in slow start counts as limited by its congestion window when that is twice the data in flight, and a
+//! paced sender counts as busy between two bursts. The state is known only at each sample, but it shows what the sender
+//! would need to send more.
 
 use super::readings::{Window, mean, per_second};
 use super::room::{Room, Writer};
@@ -11,18 +11,18 @@ use linerate_facts::metric as m;
 use linerate_record::Table;
 use linerate_units::Nanos;
 
-/// Minimum share of the offered window in flight at which the window is full: the rest is less than the
-/// sender waits for.
+/// Minimum share of the offered window in flight, at which the window is full: the rest is less than what the sender
+/// waits for.
 const FULL_WINDOW: f64 = 0.9;
 
-/// An acknowledgement is late if its round trip is at least `LATE` times the shortest one, and longer than that
-/// by `LATE_BY`. A receiver delays an acknowledgement by 40 ms or more, and answers the next segment at once:
-/// the mean is half of that.
+/// An acknowledgement is late if its round trip is at least `LATE` times the shortest one, and exceeds that by
+/// `LATE_BY`. A receiver delays an acknowledgement by 40 ms or more, and acknowledges the next segment at once: the
+/// mean is half of the delay.
 //= Linux, include/net/tcp.h, TCP_DELACK_MIN: 40 ms; RFC 9293, section 3.8.6.3: less than 500 ms
 const LATE: f64 = 2.0;
 const LATE_BY: Nanos = Nanos::from_millis(10);
 
-/// Shares of time; `None` if a counter is missing.
+/// Shares of the time in which each of these limited the sender; `None` if a counter is missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) rwnd_limited: Option<f64>,
@@ -33,27 +33,27 @@ pub(super) struct Held {
     pub network: Option<f64>,
 }
 
-/// The state of a connection in one sample.
+/// What limited a connection at one sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The window offered is full.
+    /// The offered window is full.
     Window,
-    /// All written data are sent, and the send buffer has no room for more.
+    /// All written data are sent, and the send buffer has no room for more: it limits the sender.
     Buffer,
-    /// All written data are sent, and there is room for more.
+    /// All written data are sent, and the send buffer has room for more: the program limits the sender.
     Starved,
     /// Less than a segment waits although nothing is unacknowledged.
     Corked,
     /// Less than a segment waits for the late acknowledgement of a small one.
     Nagle,
-    /// Data wait for congestion control.
+    /// Data wait to be sent: congestion control limits the sender.
     Network,
-    /// All written data are sent; whether there is room for more is unknown.
-    Untold,
+    /// All written data are sent, and it is unknown whether the send buffer has room.
+    Unknown,
 }
 
 impl Held {
-    /// Derived from the tables of a set's sockets on the sending end.
+    /// The shares of time of a set, from the tables of its sockets at the sending end.
     pub(super) fn of(tcp: &[&Table], sockets: &[&Table], window: Window, writer: Writer) -> Self {
         let states: Vec<State> = tcp
             .iter()
@@ -66,21 +66,21 @@ impl Held {
             let n = states.iter().filter(|s| all.contains(s)).count();
             (!states.is_empty()).then(|| n as f64 / states.len() as f64)
         };
-        // Clocks of TCP_INFO count microseconds.
+        // The clocks of `TCP_INFO` count microseconds.
         let clock = |metric| {
             mean(tcp.iter().filter_map(|t| per_second(t, metric, window)))
                 .map(|us_per_s| (us_per_s / 1e6).clamp(0.0, 1.0))
         };
-        let told = !states.contains(&State::Untold);
-        let full = seen(&[State::Buffer]).filter(|_| told);
+        let reported = !states.contains(&State::Unknown);
+        let full = seen(&[State::Buffer]).filter(|_| reported);
         let rwnd_limited =
             clock(m::TCP_RWND_LIMITED).map(|ran| ran.max(seen(&[State::Window]).unwrap_or(0.0)));
         let sndbuf_limited = match clock(m::TCP_SNDBUF_LIMITED) {
             Some(ran) => Some(ran.max(full.unwrap_or(0.0))),
-            // Linux before 4.10 does not measure this time: the state at each sample must do.
+            // Linux before 4.10 does not measure this time: the states at the samples are used instead.
             None => full,
         };
-        let starved = seen(&[State::Starved, State::Corked]).filter(|_| told);
+        let starved = seen(&[State::Starved, State::Corked]).filter(|_| reported);
         let nagle = seen(&[State::Nagle]).filter(|_| writer.may_wait());
         let rest =
             |r: f64| Some((1.0 - r - sndbuf_limited? - starved? - nagle.unwrap_or(0.0)).max(0.0));
@@ -95,7 +95,7 @@ impl Held {
     }
 }
 
-/// The state at each row of the window; nothing if a column is missing.
+/// What limited a connection at each row of the window; empty if a column is missing.
 fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -> Vec<State> {
     let sender = Sender::of(tcp);
     let mut room = socket.map(|socket| Room::of(socket, tcp, window, writer));
@@ -106,7 +106,7 @@ fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -
     window.within(tcp).filter_map(state).collect()
 }
 
-/// Columns of a connection, found once for all rows.
+/// The columns of a connection, looked up once for all rows.
 struct Sender<'a> {
     mss: Option<&'a [i64]>,
     unacked: Option<&'a [i64]>,
@@ -117,7 +117,7 @@ struct Sender<'a> {
     rtt: Option<&'a [i64]>,
     min_rtt: Option<&'a [i64]>,
     sent: Option<&'a [i64]>,
-    again: Option<&'a [i64]>,
+    retransmitted: Option<&'a [i64]>,
     acked: Option<&'a [i64]>,
     clock: Option<&'a [i64]>,
 }
@@ -134,39 +134,39 @@ impl<'a> Sender<'a> {
             rtt: tcp.column(m::TCP_RTT),
             min_rtt: tcp.column(m::TCP_MIN_RTT),
             sent: tcp.column(m::TCP_BYTES_SENT),
-            again: tcp.column(m::TCP_BYTES_RETRANS),
+            retransmitted: tcp.column(m::TCP_BYTES_RETRANS),
             acked: tcp.column(m::TCP_BYTES_ACKED),
             clock: tcp.column(m::TCP_SNDBUF_LIMITED),
         }
     }
 
-    /// Payload in flight if all segments are full.
+    /// Payload in flight, if all segments are full.
     fn flight(&self, row: usize) -> Option<f64> {
         Some(value(self.unacked, row)? * value(self.mss, row)?)
     }
 
-    /// Payload in flight, where the kernel counts the bytes that it sent (since 4.19).
+    /// Payload in flight, from the kernel's count of bytes sent (since Linux 4.19), at most that of full segments.
     fn small_flight(&self, row: usize) -> Option<f64> {
         let at = |column| value(column, row);
-        let counted = || Some(at(self.sent)? - at(self.again)? - at(self.acked)?);
+        let counted = || Some(at(self.sent)? - at(self.retransmitted)? - at(self.acked)?);
         let most = self.flight(row)?;
-        // Unacknowledged data are at least one byte.
+        // If data are unacknowledged, there is at least one byte.
         let counted = counted().filter(|bytes| *bytes >= 1.0);
         Some(counted.map_or(most, |bytes| bytes.min(most)))
     }
 
-    /// Whether `flight` bytes in flight fill the window. Kernels before 5.4 do not report the window.
+    /// Whether `flight` bytes in flight fill the offered window. Kernels before 5.4 do not report the window.
     fn fills_window(&self, row: usize, flight: f64) -> bool {
         value(self.window, row).is_some_and(|window| flight >= window * FULL_WINDOW)
     }
 
-    /// Whether nothing waits to be sent, or too little to matter.
+    /// Whether no data wait to be sent, or too few to matter.
     fn nothing_waits(&self, row: usize) -> Option<bool> {
         let few = value(self.not_sent, row)? < 2.0 * value(self.mss, row)?;
         Some(value(self.app_limited, row)? > 0.0 || few)
     }
 
-    /// The state at a row of a sender that writes whenever there is room.
+    /// What limits a sender that writes whenever there is room, at a row.
     fn state_of_own(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.flight(row)?);
         Some(match (full_window, self.nothing_waits(row)?, full) {
@@ -177,7 +177,7 @@ impl<'a> Sender<'a> {
         })
     }
 
-    /// The state at a row of a program that may wait although there is room.
+    /// What limits a program that may wait although there is room, at a row.
     fn state(&self, row: usize, full: Option<bool>) -> Option<State> {
         let full_window = self.fills_window(row, self.small_flight(row)?);
         // If the memory in use was not read, only the kernel's clock shows time without room.
@@ -190,17 +190,17 @@ impl<'a> Sender<'a> {
             _ if small && self.waits_for_acknowledgement(row) => State::Nagle,
             (_, true, Some(true)) => State::Buffer,
             (_, true, Some(false)) => State::Starved,
-            (_, true, None) => State::Untold,
+            (_, true, None) => State::Unknown,
         })
     }
 
-    /// Whether the unsent data that wait are less than a segment.
+    /// Whether the unsent data are less than a segment.
     fn is_small(&self, row: usize) -> bool {
         let waits = value(self.not_sent, row).zip(value(self.mss, row));
         waits.is_some_and(|(waits, mss)| waits > 0.0 && waits < mss)
     }
 
-    /// Whether nothing but the acknowledgement of one segment, which is late, keeps what waits from being sent.
+    /// Whether unsent data wait only for the late acknowledgement of one segment.
     //= Linux, net/ipv4/tcp_output.c, tcp_nagle_check(): a small segment waits while another one is unacknowledged
     fn waits_for_acknowledgement(&self, row: usize) -> bool {
         let at = |column| value(column, row);

@@ -1,4 +1,4 @@
-//! Interruptions of a step: link changes, silence in the middle of a flow, ends that stopped for a moment.
+//! Interruptions of a step: link changes, silence in the middle of a load, ends that stopped for a moment.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,30 +16,30 @@ use linerate_units::Nanos;
 //= Linux, TCP_RTO_MIN
 pub(crate) const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Number of consecutive timeouts, each twice as long as the one before, before this counts as an outage of the
-/// path. At least two, and as many as make it improbable (`SELDOM`) that all streams lose their retransmissions
-/// by chance.
+/// Number of consecutive timeouts, each twice as long as the one before, that count as an outage of the path. At least
+/// two, and as many as are needed so that all streams lose their retransmissions by chance only with a probability of
+/// `SELDOM`.
 //= RFC 6298, section 5.5: the timer doubles
 const TIMERS: u32 = 2;
 const TIMERS_MAX: u32 = 4;
 const SELDOM: f64 = 1e-3;
 
-/// The trouble that a link reports for a step that the user ended.
+/// The name of the trouble in a step that the user ended.
 const STOPPED: &str = "stopped";
 
-/// Samples that the sampling thread may miss in a row on a busy host. It needs its CPU only for an instant, so
-/// if it misses more, this end or its host was stopped.
+/// Number of consecutive samples that the sampling thread may miss on a busy host. The thread needs its CPU only for an
+/// instant, so if it misses more, this end or its host was stopped.
 const MISSED: u64 = 5;
 
-/// Minimum payload rate during an interruption, relative to the rate at other times, at which the end did not
-/// stop. Only the sampling thread had to wait then, as on a machine whose CPUs are all busy.
+/// Minimum payload rate during an interruption, relative to the rate at other times, at which the end did not stop.
+/// Then only the sampling thread had to wait, as on a machine whose CPUs are all busy.
 const WENT_ON: f64 = 0.5;
 
-/// The most payload of a stream that was blocked from its start: small packets carry some.
+/// Largest payload of a stream that was blocked from its start: small packets carry some.
 const FEW: u64 = 1 << 16;
 
-/// Whether both ends and the path were there, and yet hardly any payload arrived. The senders could then not
-/// end in order, and lost their connections.
+/// Whether both ends and the path worked, and yet hardly any payload arrived. The senders could then not close their
+/// streams in order, and lost their connections.
 pub fn stalled(step: &Step) -> bool {
     let totals = || step.ends.iter().flat_map(|end| &end.totals);
     let blocked = |t: &Total| !t.complete && t.sent > 0 && t.received == 0;
@@ -47,12 +47,12 @@ pub fn stalled(step: &Step) -> bool {
     trouble.is_some()
         && step.ends.len() == 2
         && totals().any(blocked)
-        // The ends of the streams that only receive; an end of a ping-pong does both.
+        // The receiving ends of the streams; an end of a ping-pong sends as well.
         && totals().filter(|t| t.sent == 0).all(|t| t.received <= FEW)
 }
 
-/// All interruptions of a step. `ticks` has the rates at which payload of `set`, or answers of concurrent round
-/// trips, arrived, each with its start.
+/// All interruptions of a step. `ticks` holds the start of each tick and the rate at which payload of `set`, or answers
+/// of concurrent round trips, arrived.
 pub(super) fn interruptions(
     step: &Step,
     set: u32,
@@ -65,8 +65,8 @@ pub(super) fn interruptions(
     let timer = TIMEOUT.0.saturating_add(tcp.rtt.unwrap_or_default().0);
     let throughout =
         loses_throughout(step).then(|| timeouts(tcp.retransmitted, streams).saturating_mul(timer));
-    // These paths are silent for a while without an interruption: a path that is long compared with a sample,
-    // between two windows; a path that drops packets all the time, while its sender waits for one or several
+    // These paths are silent for a while without an interruption: a path whose round trip is long compared with a
+    // sample, between two windows; a path that drops packets all the time, while its sender waits for one or more
     // timeouts; and a path that has dropped a whole window, for one timeout.
     let natural = |silence: &Silence| {
         let once = || Some(timer).filter(|_| silence.timeouts(step, set) > 0.0);
@@ -84,29 +84,29 @@ pub(super) fn interruptions(
     found
 }
 
-/// How many times the first timeout a stream may be silent when it loses the share `lost` of its packets.
+/// For how many times the first timeout a stream may be silent, if it loses the share `lost` of its packets.
 fn timeouts(lost: Option<f64>, streams: u32) -> u64 {
     let lost = lost.unwrap_or(0.0).clamp(0.0, 0.5);
     let in_a_row = (SELDOM.ln() / lost.ln() / f64::from(streams.max(1))).ceil() as u32;
     (1 << in_a_row.clamp(TIMERS, TIMERS_MAX)) - 1
 }
 
-/// Links and ends that were down during a step, whatever its payload shows.
+/// Links that were down and ends that stopped during a step, whatever its payload shows.
 #[derive(Debug)]
 pub(super) struct Away {
-    /// Ports whose link went up or down, each with its side and the number of times.
+    /// Ports whose link went up or down, each with its end and the number of changes.
     links: Vec<((&'static str, String), f64)>,
     /// Ends that stopped for a moment, in words.
     ends: Vec<String>,
 }
 
 impl Away {
-    /// The interruptions of a step.
+    /// The link changes and stopped ends of a step.
     pub(super) fn of(step: &Step) -> Self {
         Self { links: changes(step).collect(), ends: standstills(step).collect() }
     }
 
-    /// Whether there was no interruption.
+    /// Whether no link changed and no end stopped.
     pub(super) fn is_empty(&self) -> bool {
         self.links.is_empty() && self.ends.is_empty()
     }
@@ -117,13 +117,13 @@ impl Away {
     }
 }
 
-/// An end that stopped for a moment in other steps is reported only if it did so in at least `STOOD_STILL`
-/// steps, and in one of `ONE_IN` steps. Any busy machine stops once, and a slice in which it did is repeated.
+/// An end that stopped for a moment in other steps is reported only if it did so in at least `STOOD_STILL` steps, and
+/// in one of `ONE_IN` steps. Any busy machine stops once, and a slice in which it did is repeated.
 const STOOD_STILL: usize = 2;
 const ONE_IN: usize = 10;
 
-/// Interruptions in other steps of the same direction: a link that changed, and ends that stopped repeatedly.
-/// Intermittent interruptions seldom fall into the two seconds that are judged.
+/// Interruptions in other steps of this direction: links that changed, and ends that stopped repeatedly. Such
+/// interruptions are rare, and seldom fall into the two seconds that are judged.
 pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<String> {
     let (mut links, mut still, mut all) = (BTreeMap::new(), Vec::new(), 0);
     for away in steps {
@@ -148,7 +148,7 @@ fn changed((side, port): &(&str, String), n: f64) -> String {
     format!("the link of {side} {port} went up or down {often}")
 }
 
-/// Ports, each with its side, whose link went up or down, and how often.
+/// Ports whose link went up or down, each with its end and the number of changes.
 fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
     let all = Window { from: 0, to: u64::MAX };
     ports(step, "port").filter_map(move |(side, port)| {
@@ -157,7 +157,7 @@ fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
     })
 }
 
-/// Ends that stopped for a moment: nothing was read there for a while, and hardly any payload moved.
+/// Ends that stopped for a moment, in words: nothing was read there for a while, and hardly any payload moved.
 fn standstills(step: &Step) -> impl Iterator<Item = String> {
     let missed = step.plan.tick.0.saturating_mul(MISSED);
     let ends = [Side::Near, Side::Far].into_iter().zip(&step.ends);
@@ -176,23 +176,23 @@ fn standstills(step: &Step) -> impl Iterator<Item = String> {
     })
 }
 
-/// A time without a reading.
+/// A time in which nothing was read at an end.
 struct Pause {
     from: u64,
     to: u64,
-    /// Length of the pause beyond the planned time between readings.
+    /// Length of the pause beyond the planned time between readings, in nanoseconds.
     beyond: u64,
 }
 
-/// The longest time between two readings of one end, after the wash-out. Whatever is read counts: with many
-/// streams one row of all takes long, and is not a pause. Only times longer than `least` are known.
+/// The longest time between two readings of one end, after the washout. Every reading counts: with many streams, one
+/// row for each of them takes long, and is no pause. Only pauses longer than `least` are found.
 fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause> {
     let planned = |from: u64| if from < washout.0 { washout.0 } else { 0 };
-    // During a pause nothing was read, including the table with the most rows: the others are checked only if
+    // During a pause nothing was read, also not for the table with the most rows: the other tables are checked only if
     // that table has a gap.
     let often = end.tables.iter().max_by_key(|t| t.at.len())?;
     let mut at = Cow::Borrowed(&often.at[..]);
-    // Times in a file may be in any order.
+    // The times of rows in a file may be in any order.
     if !at.is_sorted() {
         at.to_mut().sort_unstable();
     }
@@ -204,7 +204,7 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
         .max_by_key(|pause| pause.beyond)
 }
 
-/// Times within a window from one reading of an end to the next that are longer than `least`.
+/// Times in a window between two successive readings of an end that are longer than `least`.
 fn pauses(end: &EndReadings, window: Window, least: u64) -> Vec<(u64, u64)> {
     let read = || {
         let tables = end.tables.iter().filter(|table| meets(&table.at, window));
@@ -220,13 +220,13 @@ fn pauses(end: &EndReadings, window: Window, least: u64) -> Vec<(u64, u64)> {
     times.filter(|(from, to)| to - from > least).collect()
 }
 
-/// Whether ascending times may be in a window.
+/// Whether any of these ascending times may be in a window.
 fn meets(at: &[u64], window: Window) -> bool {
     let ends = at.first().zip(at.last());
     ends.is_some_and(|(first, last)| *first <= window.to && *last >= window.from)
 }
 
-/// Whether payload moved in a pause about as it did otherwise; `None` if it was not read.
+/// Whether payload moved during a pause about as fast as otherwise; `None` if it was not read.
 fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
     let (mut inside, mut all) = ((0.0, 0.0_f64), (0.0, 0.0_f64));
     for table in end.about(m::WORKER_BYTES.source, |_| true) {
@@ -244,7 +244,7 @@ fn went_on(end: &EndReadings, pause: &Pause) -> Option<bool> {
     (otherwise > 0.0).then(|| inside.0 / inside.1 >= otherwise * WENT_ON)
 }
 
-/// Tables of a source of both ends.
+/// The tables of one source, of both ends.
 pub(super) fn ports<'a>(
     step: &'a Step,
     source: &'a str,
@@ -264,8 +264,8 @@ mod tests {
     use linerate_plan::{Purpose, StepPlan};
     use linerate_record::Column;
 
-    /// What went wrong in a step of a wash-out of 1 s and ticks of 100 ms: when one end read what its worker had
-    /// moved.
+    /// The interruptions of a step with a washout of 1 s and ticks of 100 ms, for rows of an end: the time of each
+    /// reading, and the bytes that its worker had moved.
     fn outages_at(rows: &[(u64, i64)]) -> Vec<String> {
         Away::of(&step_with(worker(rows))).into_words()
     }
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A step of which the far end read this.
+    /// A step in which the far end read this table.
     fn step_with(table: Table) -> Step {
         let far = EndReadings { tables: vec![table], ..EndReadings::default() };
         Step {
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// The report on other steps in which the link changed this often.
+    /// The reported interruptions of other steps, in which the link changed so often.
     fn changed_beside(changes: &[i64]) -> Vec<String> {
         let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
         let steps: Vec<Away> = changes.iter().map(port).map(|step| Away::of(&step)).collect();
@@ -330,8 +330,7 @@ mod tests {
         assert_eq!(beside(&[still(), still()]), [words]);
     }
 
-    /// Whether a silence of two samples counts in which one of these threads waited this many milliseconds for
-    /// its CPU.
+    /// Whether a silence of two samples counts, if a thread waited for its CPU for so many milliseconds in it.
     fn silence_behind(subject: &str, millis: i64) -> bool {
         let wait = |row: i64| ((row - 12).clamp(0, 2) * millis / 2) * 1_000_000;
         let thread = Table {
@@ -345,7 +344,7 @@ mod tests {
                 values: (0..30).map(wait).collect(),
             }],
         };
-        told(2, thread)
+        result_of(2, thread)
     }
 
     #[test]
@@ -355,17 +354,17 @@ mod tests {
         assert!(silence_behind("s1/pp0", 200), "no thread of the load");
     }
 
-    /// A step of ticks of 100 ms whose payload paused for `silent` of them, and whose sender retransmitted in
-    /// these of its 30 rows.
-    fn silence_of(counted: m::Metric, silent: usize, again: impl Fn(usize) -> bool) -> bool {
-        told(silent, socket_that_counts(counted, again))
+    /// Whether a silence of `silent` samples counts, in a step with ticks of 100 ms whose counter `counted` grew in
+    /// those of its 30 rows that `retransmits` selects.
+    fn silence_of(counted: m::Metric, silent: usize, retransmits: impl Fn(usize) -> bool) -> bool {
+        result_of(silent, socket_that_counts(counted, retransmits))
     }
 
-    /// A socket, or a queue, whose counter grew in these of 30 rows.
-    fn socket_that_counts(counted: m::Metric, again: impl Fn(usize) -> bool) -> Table {
+    /// The table of a socket, or a queue, whose counter grew in those of 30 rows that `retransmits` selects.
+    fn socket_that_counts(counted: m::Metric, retransmits: impl Fn(usize) -> bool) -> Table {
         let rows = 0..=30_usize;
-        let sent_again = rows.clone().scan(0, |sum, row| {
-            *sum += i64::from(again(row));
+        let retransmitted_share = rows.clone().scan(0, |sum, row| {
+            *sum += i64::from(retransmits(row));
             Some(*sum)
         });
         Table {
@@ -376,18 +375,18 @@ mod tests {
                 name: counted.name.into(),
                 unit: counted.unit,
                 kind: counted.kind,
-                values: sent_again.collect(),
+                values: retransmitted_share.collect(),
             }],
         }
     }
 
-    /// Whether this many silent samples count in a step with this table from one end.
-    fn told(silent: usize, table: Table) -> bool {
-        told_with(silent, table, None)
+    /// Whether a silence of so many samples counts, in a step with this table of one end.
+    fn result_of(silent: usize, table: Table) -> bool {
+        result_with(silent, table, None)
     }
 
-    /// The same of a stream that sent such a share of its bytes again.
-    fn told_with(silent: usize, table: Table, lost: Option<f64>) -> bool {
+    /// As `result_of`, for a stream that retransmitted the share `lost` of its bytes.
+    fn result_with(silent: usize, table: Table, lost: Option<f64>) -> bool {
         let ticks: Vec<(u64, f64)> = (0..30)
             .map(|n| {
                 let rate = if (12..12 + silent).contains(&n) { 0.0 } else { 1e6 };
@@ -421,17 +420,17 @@ mod tests {
         assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
         assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (15, 15, 3));
         assert_eq!((timeouts(Some(0.101), 2), timeouts(Some(1.0), 64)), (3, 3));
-        // Silence of 600 ms, and of 1.4 s with heavy loss.
+        // A silence of 600 ms is no interruption; with heavy loss, one of 1.4 s is none either.
         let behind = |silent, lost| {
-            let sent_again = socket_that_counts(m::TCP_RETRANS, |row| row % 2 == 1);
-            told_with(silent, sent_again, Some(lost))
+            let retransmitted_share = socket_that_counts(m::TCP_RETRANS, |row| row % 2 == 1);
+            result_with(silent, retransmitted_share, Some(lost))
         };
         assert!(!behind(6, 0.031) && behind(7, 0.031));
         assert!(!behind(14, 0.032) && behind(15, 0.032));
     }
 
-    fn silence(silent: usize, again: impl Fn(usize) -> bool) -> bool {
-        silence_of(m::TCP_RETRANS, silent, again)
+    fn silence(silent: usize, retransmits: impl Fn(usize) -> bool) -> bool {
+        silence_of(m::TCP_RETRANS, silent, retransmits)
     }
 
     #[test]
@@ -444,7 +443,7 @@ mod tests {
     fn silence_is_an_outage_unless_the_path_loses_packets_all_the_time() {
         let never = |_| false;
         assert!(!silence(1, never) && silence(2, never));
-        // Around the outage alone, and up to the last quarter.
+        // Retransmissions around the outage alone, and up to the last quarter of the step.
         assert!(silence(2, |row| (12..16).contains(&row)));
         assert!(silence(2, |row| row <= 22 && row % 2 == 1));
         assert!(!silence(6, |row| row % 2 == 1) && silence(7, |row| row % 2 == 1));
@@ -453,12 +452,12 @@ mod tests {
     #[test]
     fn one_timer_that_ran_out_in_a_silence_is_no_outage() {
         let ran_out = |silent, when: usize| silence_of(m::TCP_TOTAL_RTO, silent, |row| row == when);
-        // Samples 12 and 13 are silent: it ran out by the end of the one that ends them.
+        // Samples 12 and 13 are silent: the timer expired by the end of the sample that follows them.
         assert!(!ran_out(2, 13) && !ran_out(2, 15) && ran_out(2, 16) && ran_out(2, 12));
         assert!(ran_out(3, 14), "a timer and a sample");
     }
 
-    /// The same of an end that moved nothing.
+    /// As `outages_at`, for an end that moved no payload; the times are in milliseconds.
     fn outages_of(rows_ms: &[u64]) -> Vec<String> {
         let rows: Vec<_> = rows_ms.iter().map(|ms| (*ms, 0)).collect();
         outages_at(&rows)
@@ -473,7 +472,7 @@ mod tests {
 
     #[test]
     fn an_end_whose_payload_went_on_did_not_stand_still() {
-        // 1 byte a millisecond but for the pause of 600 ms, in which half of that is the bound.
+        // 1 byte in a millisecond but for the pause of 600 ms, in which half of that rate is the limit.
         let of = |inside: i64| {
             let rows = [(0, 0), (1000, 1000), (1600, 1000 + inside), (2000, 1400 + inside)];
             outages_at(&rows).len()

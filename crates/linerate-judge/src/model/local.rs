@@ -1,4 +1,4 @@
-//! Losses and delays that the hosts cause themselves, by their own counters.
+//! Packets that the hosts themselves lose or delay, by their own counters.
 
 use super::ends::end;
 use super::grouped::{packet_bytes, sees_arrivals};
@@ -12,31 +12,31 @@ use linerate_record::{Host, Step, Table};
 /// Packets that a host lost or delayed itself, by one of its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Local {
-    /// The side of the host that has the counter.
+    /// The end whose host has the counter.
     pub side: Side,
-    /// The kind of event.
+    /// What the counter counts.
     pub what: LocalEvent,
-    /// The subject of the counter: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing
-    /// discipline, a CPU.
+    /// What the counter belongs to: a port, `PORT COUNTER` of its driver, `PORT KIND HANDLE` of a queueing
+    /// discipline, or a CPU.
     pub subject: String,
-    /// Number of events.
+    /// Number of packets counted.
     pub count: f64,
-    /// Number of events per second.
+    /// Number of packets counted per second.
     pub per_sec: f64,
     /// Mean bytes of a packet that the counter counts, if known: a group of segments may be one packet.
     pub bytes: Option<f64>,
-    /// Share of packets that a discipline is configured to lose, if the counter counts these packets.
+    /// Share of packets that a queueing discipline is set to drop, if the counter counts these drops.
     pub meant: Option<f64>,
 }
 
-/// The event that a counter of a host counts.
+/// What a counter of a host counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocalEvent {
     /// Packets that a queueing discipline dropped.
     Queue,
-    /// Packets that a queueing discipline lost on purpose, at any rate.
+    /// Packets that a queueing discipline is set to drop, at any rate.
     Meant,
-    /// Packets that a queueing discipline let wait because of a limit.
+    /// Packets that a queueing discipline delayed because of its rate limit.
     Held,
     /// Packets for which the backlog of a CPU had no room.
     Backlog,
@@ -46,9 +46,9 @@ pub enum LocalEvent {
     Departure,
     /// Packets for which the receive ring of a port had no room.
     Ring,
-    /// Collisions.
+    /// Collisions of frames on an Ethernet link.
     Collision,
-    /// Packets for which the table of tracked connections had no entry left.
+    /// Packets dropped because the table of tracked connections had no free entry.
     Connection,
 }
 
@@ -80,7 +80,7 @@ impl LocalEvent {
 }
 
 impl Local {
-    /// `900 packets dropped by the queue of near eth0 pfifo 1:`.
+    /// The count in words: `900 packets dropped by the queue of near eth0 pfifo 1:`.
     pub fn words(&self) -> String {
         format!(
             "{:.0} packets {} {} {}",
@@ -96,19 +96,19 @@ impl Local {
         self.subject.split(' ').next().unwrap_or_default()
     }
 
-    /// Kind of the counter's discipline.
+    /// Kind of the queueing discipline that the counter belongs to, such as `pfifo`.
     pub(crate) fn kind(&self) -> Option<&str> {
         self.subject.split(' ').nth(1)
     }
 
-    /// Whether it belongs to a discipline that filters arriving packets; `clsact` filters departing ones as
-    /// well.
+    /// Whether the counter belongs to a queueing discipline that filters arriving packets; `clsact` filters departing
+    /// ones as well.
     pub(crate) fn sees_arrivals(&self) -> bool {
         sees_arrivals(&self.subject)
     }
 }
 
-/// The hosts' counts above their counts on the `idle` path.
+/// The hosts' drops and delays in a step, less those that occur on the `idle` path as well.
 pub(super) fn local(
     hosts: &[Host],
     idle: Option<&Step>,
@@ -142,13 +142,13 @@ pub(super) fn local(
     all
 }
 
-/// Number of events beyond the counted ones that may be usual in the same time: with a count of zero, three in
-/// 95 of 100 cases.
+/// Number of events, above the counted ones, that may be usual in the same time: if none was counted, up to three are
+/// expected, at 95 %.
 //= Hanley, Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249(13), 1983
 const UNSEEN: f64 = 3.0;
 
-/// The most drops in a second of a port, or its filter, that are unrelated to the load: frames of protocols
-/// that the host does not speak, such as spanning tree, arrive all the time.
+/// The most drops per second of a port, or of its filter, that have nothing to do with the load: frames of protocols
+/// that the host does not support, such as spanning tree, arrive all the time.
 fn at_rest(idle: &Step, side: Side, table: &Table, metric: m::Metric) -> Option<f64> {
     let mut same = ports(idle, metric.source)
         .filter(|(s, t)| *s == side && t.subject == table.subject)
@@ -195,7 +195,8 @@ pub(super) mod tests {
         Host { side: Side::Far, facts: HostFacts { route: Some(route), ..HostFacts::default() } }
     }
 
-    /// Drops on arrival that are reported, given those in a second of idle path, if there was one, and of load.
+    /// Reported drops on arrival, for a number of drops in one second of the idle path (`None` without one), and of
+    /// load.
     fn arrivals(idle: Option<i64>, dropped: i64) -> Option<f64> {
         let step = |dropped: i64| {
             let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);

@@ -1,27 +1,27 @@
-//! Whether packets are lost all the time, or were once.
+//! Whether packets are lost all the time, or were lost only once.
 
 use super::readings::Window;
 use linerate_facts::metric as m;
 use linerate_record::{EndReadings, Step, Table};
 use linerate_units::Nanos;
 
-/// Number of equal parts of a step: packets are lost throughout the step if some are retransmitted in each
-/// part.
+/// Number of equal parts of a step: packets are lost throughout the step if some are retransmitted in every part.
 const PARTS: u64 = 4;
 
-/// Minimum number of loss episodes at which loss is recurrent: a queue that streams overflow while they start
+/// Minimum number of loss episodes at which packets are lost repeatedly. The overflow of a queue by streams that start
 /// is a single episode.
 const EPISODES: usize = 3;
 
-/// Round trips in which a sender recovers from simultaneous losses, and the samples in which that shows.
+/// Number of round trips in which a sender recovers from simultaneous losses, and of samples that such a recovery
+/// covers.
 const ROUND_TRIPS: u64 = 4;
 const SAMPLES: u64 = 2;
 
-/// The counters of lost packets: those retransmitted, and those that a queue of an end refused, which the kernel does
-/// not count as sent.
+/// The counters of lost packets: retransmitted segments, and packets that a queue of the host refused, which the kernel
+/// does not count as sent.
 const COUNTED: [(&str, m::Metric); 2] = [("tcp", m::TCP_RETRANS), ("qdisc", m::QDISC_DROPS)];
 
-/// Whether packets were lost throughout a step: not around one outage alone.
+/// Whether packets were lost throughout a step, and not only around one outage.
 pub(super) fn loses_throughout(step: &Step) -> bool {
     let part = (step.plan.measure.0 / PARTS).max(1);
     let washout = step.plan.washout.0;
@@ -45,8 +45,8 @@ pub(super) fn loses_throughout(step: &Step) -> bool {
     parts == [true; PARTS as usize]
 }
 
-/// Whether a stream of `set` sent segments again in several episodes of a window.
-pub(super) fn loses_again(
+/// Whether a stream of `set` retransmitted segments in several episodes within a window.
+pub(super) fn loses_repeatedly(
     sending: &EndReadings,
     set: u32,
     window: Window,
@@ -57,7 +57,7 @@ pub(super) fn loses_again(
     tables.any(|table| episodes(table, window, rtt.unwrap_or_default()) >= EPISODES)
 }
 
-/// Separate times in a window at which a stream retransmitted segments.
+/// Number of separate times in a window at which a stream retransmitted segments.
 pub(super) fn episodes(table: &Table, window: Window, rtt: Nanos) -> usize {
     let counts = table.column(m::TCP_RETRANS).unwrap_or_default();
     let grown = counts.windows(2).zip(table.at.windows(2));
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use linerate_record::Column;
 
-    /// Samples of a step, 100 ms apart.
+    /// Time between two samples of a step.
     const TICK: Nanos = Nanos::from_millis(100);
 
     #[test]

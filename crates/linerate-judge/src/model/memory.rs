@@ -1,7 +1,6 @@
 //! A load of this host's memory: the throughput that it reached, and the most that the memory modules allow.
 
-use super::ends::is_alone;
-use super::load::stream_set;
+use super::ends::{is_alone, stream_set};
 use linerate_ceiling::{Bounds, memory};
 use linerate_facts::memory::CACHES;
 use linerate_facts::{Gap, HostFacts};
@@ -11,29 +10,29 @@ use linerate_plan::{Access, Pattern};
 use linerate_record::{Record, Step};
 use linerate_units::Bytes;
 
-/// A load of the host's memory.
+/// A load of the host's own memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryLoad {
     /// The access of the load's operations: read, write or copy.
     pub access: Access,
     /// Size of each array; each thread has one, or two for copies.
     pub array: Bytes,
-    /// Size of the last cache; `None` if it is unknown.
+    /// Size of the last-level cache; `None` if it is unknown.
     pub last_cache: Option<Bytes>,
-    /// The highest rate that the memory modules can give the load, or why it is unknown.
+    /// The highest rate that the memory modules allow the load, or the gap that says why it is unknown.
     pub ceiling: Result<ModuleCeiling, Gap>,
 }
 
-/// The highest rate that memory modules can give a load.
+/// The highest rate that memory modules allow a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleCeiling {
-    /// The rate in bits per second, counted like the load.
+    /// The rate in bits per second, counted as the load's rate is.
     pub rate: Bounds,
     /// The formula: `2 x 3200 MT/s x 8 B, crossed twice by each byte`.
     pub words: String,
 }
 
-/// The load of memory of a step; `None` if it is another load.
+/// The memory load of a step; `None` if the step has another kind of load.
 pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     let is_memory = transport::of(&record.start.plan.engine).has(Feature::Memory);
     let set = stream_set(record, step, Direction::Forward).filter(|_| is_memory)?;
@@ -50,7 +49,7 @@ pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
     })
 }
 
-/// The highest rate of the memory modules, if caches hold little of the arrays.
+/// The highest rate that the memory modules allow, if caches hold little of the arrays.
 fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeiling, Gap> {
     let gap = |why: &str, hint: &str| Gap {
         what: "ceiling of the memory modules".to_owned(),

@@ -1,4 +1,4 @@
-//! Packets that the kernels of the ends discarded, of all sockets of their network namespaces.
+//! Packets that the kernels of the hosts discarded, of all sockets in their network namespaces.
 
 use super::ends::end;
 use super::readings::{Window, per_second};
@@ -7,23 +7,24 @@ use linerate_plan::path::Side;
 use linerate_plan::transport::{Feature, TransportInfo};
 use linerate_record::Step;
 
-/// What the kernel of one end counted, in a second; `None` of what was not counted.
+/// Counts per second of the kernel of one host; `None` for what was not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Netstat {
-    /// Packets of the load's transport that arrived with a checksum that does not fit, and were discarded.
+    /// Packets of the load's transport that arrived with a wrong checksum and were discarded.
     pub damaged: Option<f64>,
-    /// Datagrams with such a checksum, where the load's packets are inside those of a tunnel; `None` without one.
+    /// Datagrams with a wrong checksum, if a tunnel carries the load's packets in datagrams; `None` without such a
+    /// tunnel.
     pub damaged_tunnel: Option<f64>,
-    /// Blocks of selective acknowledgements that were ignored because nothing like them had been sent.
+    /// Blocks of selective acknowledgements that the sender ignored because they name bytes it had not sent.
     pub sacks_discarded: Option<f64>,
-    /// Times that a receive queue was cut down for want of room.
+    /// Number of times that a receive queue was shrunk for lack of memory.
     pub pruned: Option<f64>,
-    /// Segments that a receive queue had no memory for.
+    /// Segments dropped because a receive queue had no memory for them.
     pub queue_drops: Option<f64>,
 }
 
-/// The counts of an end during a load by this transport, whose packets datagrams carry where they are `tunnelled`. What it
-/// counted as often on the `idle` path belongs to other programs.
+/// The counts of an end during a load by this transport; `tunnelled` says whether datagrams of a tunnel carry its
+/// packets. Counts that were as high on the `idle` path belong to other programs, and are subtracted.
 pub(super) fn netstat(
     (step, idle): (&Step, Option<&Step>),
     side: Side,
@@ -61,7 +62,7 @@ mod tests {
     use linerate_record::EndReadings;
     use linerate_units::Nanos;
 
-    /// A second in which the near host counted so many segments with a bad checksum.
+    /// A step of one second in which the near host counted so many segments with a wrong checksum.
     fn second(damaged: i64) -> Step {
         Step {
             plan: StepPlan {

@@ -8,31 +8,31 @@ use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::Feature;
 
-/// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
+/// The NUMA nodes of an end's threads and interrupts, compared with the node of its port.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Nodes {
-    /// All CPUs are equally near; the text says why.
+    /// All CPUs are equally near to the port; the text says why.
     Alike(String),
-    /// The node is unknown.
+    /// The node of the port is unknown.
     Unknown(Gap),
-    /// There are CPUs near to the port and CPUs that are not.
+    /// Some CPUs are near to the port, and others are not.
     Apart(OffNode),
 }
 
-/// Threads or interrupts on the wrong NUMA node.
+/// The threads and interrupts of an end on the wrong NUMA node.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct OffNode {
-    /// Node of the port.
+    /// Number of the port's node.
     pub(crate) node: u32,
-    /// CPUs that are nearest to the node.
+    /// CPUs that are nearest to that node.
     pub(crate) near: Vec<u32>,
-    /// Remote CPUs that threads ran on.
+    /// CPUs on which threads ran, and that are not near.
     pub(crate) threads: Vec<u32>,
-    /// Remote CPUs that receive all of the port's interrupts.
+    /// CPUs that receive the port's interrupts, if none of them is near.
     pub(crate) interrupts: Vec<u32>,
 }
 
-/// Finds the threads and interrupts on the wrong node for one end of a load.
+/// Finds the threads and interrupts of one end of a load that are on the wrong node.
 pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: Side) -> Nodes {
     let topology = &facts.topology;
     if !topology.several() {
@@ -67,7 +67,7 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
     Nodes::Apart(OffNode { node, near, threads, interrupts })
 }
 
-/// The CPUs of an end's threads that are not close to a node, each once.
+/// The CPUs on which an end's threads ran and that are not in `close`, each once.
 fn far_threads(close: &[u32], load: &Load, direction: Direction, side: Side) -> Vec<u32> {
     let ran = ran_on(load, direction, side);
     let mut threads: Vec<u32> = ran.filter(|cpu| close.binary_search(cpu).is_err()).collect();
@@ -76,8 +76,8 @@ fn far_threads(close: &[u32], load: &Load, direction: Direction, side: Side) -> 
     threads
 }
 
-/// Compares the threads of an RDMA load with the node of its device. Interrupts play no part in it: threads poll, or sleep
-/// until one wakes them.
+/// Compares the threads of an RDMA load with the node of its device. Interrupts do not matter: threads poll, or sleep
+/// until an interrupt wakes them.
 fn of_device(
     facts: &HostFacts,
     end: &RdmaEnd,
@@ -105,15 +105,15 @@ fn of_device(
     })
 }
 
-/// The CPUs that an end's threads ran on.
+/// The CPUs on which an end's threads ran.
 fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item = u32> {
     let threads = if side == direction.sender() { &load.senders } else { &load.receivers };
     threads.iter().filter_map(|thread| thread.cpu)
 }
 
-/// The end whose threads could move to the NUMA node of the port's interrupts, and that node: all interrupts
-/// are sent there, the threads ran elsewhere, and enough CPUs of the node are free of interrupts. The receiving
-/// end comes first: its work begins in interrupts.
+/// The end whose threads could move to the NUMA node of the port's interrupts, and that node: all interrupts arrive
+/// there, the threads ran elsewhere, and enough CPUs of the node are free of interrupts. The receiving end is
+/// preferred: its work begins in interrupts.
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
     if load.has(Feature::Verbs) {

@@ -1,5 +1,5 @@
-//! Packets that a queueing discipline of a host's own port drops on purpose at any rate, like a bad line: its
-//! queue is not full.
+//! Packets that a queueing discipline of a host's own port drops on purpose, at any rate and with room in its queue,
+//! like a bad line.
 
 use super::ends::end;
 use super::readings::{Window, gauge, growth, mean};
@@ -7,13 +7,13 @@ use super::{Local, LocalEvent};
 use linerate_facts::metric as m;
 use linerate_record::{EndReadings, Step, Table};
 
-/// Minimum share of a discipline's packet limit at which the discipline has no room left.
+/// Minimum share of a queueing discipline's packet limit at which it has no room left.
 const FULL: f64 = 0.9;
 
-/// Minimum share of samples without room at which the discipline's drops may be due to that.
+/// Minimum share of samples without room, at which a queueing discipline may have dropped packets for lack of room.
 const OFTEN: f64 = 0.1;
 
-/// Separates packets that were dropped on purpose from those that found no room.
+/// Separates packets that were dropped on purpose from those that were dropped for lack of room.
 pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let meant = end(step, local.side).and_then(|end| meant(end, &local.subject, window));
@@ -21,7 +21,7 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
             (local.what, local.meant) = (LocalEvent::Meant, meant);
         }
     }
-    // The parent of a discipline counts these packets as dropped as well.
+    // The parent of a queueing discipline counts the packets that its child drops on purpose as well.
     let lost: Vec<Local> = of(all, LocalEvent::Meant).cloned().collect();
     for local in all.iter_mut().filter(|l| l.what == LocalEvent::Queue) {
         let below = lost.iter().filter(|meant| shares_port(meant, local));
@@ -33,13 +33,13 @@ pub(super) fn part(all: &mut Vec<Local>, step: &Step, window: Window) {
     all.retain(|local| local.count > 0.0);
 }
 
-/// A discipline lost packets on purpose if it lost at most `MORE` times its configured share, plus `BEYOND`
-/// packets.
+/// A queueing discipline dropped packets on purpose if it dropped at most `MORE` times its configured share, plus
+/// `BEYOND` packets.
 const MORE: f64 = 3.0;
 const BEYOND: f64 = 10.0;
 
-/// The share that a discipline is configured to lose; `None` if it loses nothing on purpose, was full, or loses
-/// far more than that: a burst may fill it between two samples.
+/// The share of packets that a queueing discipline is set to drop; `None` if it drops nothing on purpose, was full, or
+/// dropped far more than that share: a burst may fill it between two samples.
 fn meant(end: &EndReadings, subject: &str, window: Window) -> Option<f64> {
     let set = end.of("shaper", subject)?;
     let share = mean(gauge(set, m::SHAPER_LOSS, window))? / 1e6;
@@ -66,7 +66,7 @@ fn of(all: &[Local], what: LocalEvent) -> impl Iterator<Item = &Local> {
     all.iter().filter(move |local| local.what == what)
 }
 
-/// Whether two disciplines are in the same tree; filters of arrivals are in none.
+/// Whether two queueing disciplines belong to one tree; ingress filters belong to none.
 fn shares_port(one: &Local, other: &Local) -> bool {
     !other.sees_arrivals() && one.side == other.side && one.port() == other.port()
 }
@@ -78,7 +78,7 @@ mod tests {
     use linerate_plan::{Purpose, StepPlan};
     use linerate_units::Nanos;
 
-    /// A discipline that dropped this many packets, and held `waiting` packets in two samples.
+    /// A queueing discipline that dropped so many packets, and held `waiting` packets in two samples.
     fn queue(subject: &str, drops: i64, waiting: [i64; 2]) -> Table {
         let drops = (m::QDISC_DROPS, [7, 7 + drops]);
         table(subject, &[drops, (m::QDISC_WAITING, waiting)])
@@ -89,8 +89,9 @@ mod tests {
         table("eth0 netem 1:", &set.map(|(metric, v)| (metric, [v, v])))
     }
 
-    /// For each drop: its kind, its discipline, the rate, and the share that the discipline is set to lose.
-    fn told(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
+    /// For each counter of drops: its kind, its queueing discipline, the drops per second, and the share that is
+    /// dropped on purpose.
+    fn result_of(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
         let near = EndReadings { tables, ..EndReadings::default() };
         let step = Step {
             plan: StepPlan {
@@ -114,14 +115,14 @@ mod tests {
     #[test]
     fn what_netem_is_set_to_lose_is_not_dropped_for_want_of_room() {
         let at = |loss_ppm, waiting| {
-            let all = told(vec![queue("eth0 netem 1:", 30, waiting), netem(loss_ppm)]);
+            let all = result_of(vec![queue("eth0 netem 1:", 30, waiting), netem(loss_ppm)]);
             (all[0].0, all[0].3)
         };
         let meant = (LocalEvent::Meant, Some(0.01));
         assert_eq!(at(10_000, [500, 899]), meant);
         assert_eq!(at(10_000, [500, 900]), (LocalEvent::Queue, None), "full");
         assert_eq!(at(0, [500, 500]), (LocalEvent::Queue, None), "set to lose none");
-        let unset = told(vec![queue("eth0 netem 1:", 30, [0, 0])]);
+        let unset = result_of(vec![queue("eth0 netem 1:", 30, [0, 0])]);
         assert_eq!(unset[0].0, LocalEvent::Queue, "nobody read what it is set to");
     }
 
@@ -131,20 +132,21 @@ mod tests {
             let mut queue = queue("eth0 netem 1:", 30, [0, 0]);
             let more = table("eth0 netem 1:", &[(m::QDISC_PACKETS, [9, 9 + sent])]);
             queue.columns.extend(more.columns);
-            told(vec![queue, netem(10_000)])[0].0
+            result_of(vec![queue, netem(10_000)])[0].0
         };
         assert_eq!((at(637), at(636)), (LocalEvent::Meant, LocalEvent::Queue));
     }
 
     #[test]
     fn what_it_hangs_on_counts_it_too() {
-        let port =
-            |parent: Table| told(vec![queue("eth0 netem 1:", 30, [0, 0]), netem(10_000), parent]);
+        let port = |parent: Table| {
+            result_of(vec![queue("eth0 netem 1:", 30, [0, 0]), netem(10_000), parent])
+        };
         assert_eq!(port(queue("eth0 htb 2:", 30, [0, 0])).len(), 1);
         let more = port(queue("eth0 htb 2:", 40, [0, 0]));
         let htb = (LocalEvent::Queue, "eth0 htb 2:".to_owned(), 10.0, None);
         assert!(more.contains(&htb), "{more:?}");
-        // Filters and another port drop by themselves.
+        // Ingress filters and queues of another port count only their own drops.
         for other in ["eth0 clsact ffff:", "eth0 ingress ffff:", "eth1 htb 2:"] {
             let all = port(queue(other, 30, [0, 0]));
             let all_of_it = (LocalEvent::Queue, other.to_owned(), 30.0, None);

@@ -1,10 +1,10 @@
-//! A step that was measured once and alone: the result of a single probe.
+//! The result of a step that was measured alone and only once.
 
 use super::datagrams::{Counted, counted, jitter, missing};
-use super::ends::{end, is_alone, receiving, sending};
-use super::load::{Over, load_over, stream_set};
+use super::ends::{end, is_alone, receiving, sending, stream_set};
+use super::load::{Over, load_over};
 use super::readings::{Window, growth, per_second};
-use super::tcp::{sent, sent_again};
+use super::tcp::{retransmits, sent};
 use super::{Load, Thread};
 use linerate_facts::metric as m;
 use linerate_plan::path::{ByRole, Direction, Side};
@@ -12,62 +12,62 @@ use linerate_record::{EndReadings, Record, Step, Table};
 use linerate_units::stats::{Histogram, Interval, merge};
 use linerate_units::{Bytes, Nanos};
 
-/// Least length of an interval, and the time by which a row may be early, in nanoseconds.
+/// Least length of an interval, and by how much a row may be early, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 const SLIVER: u64 = SECOND / 20;
 
-/// Half of the widest interval that still describes a mean, as a share of it.
+/// Largest half width of an interval that is still shown, as a share of its mean.
 const WIDEST: f64 = 0.5;
 
 fn tells(interval: &Interval) -> bool {
     interval.relative().is_some_and(|half| half <= WIDEST) || interval.high <= 0.0
 }
 
-/// One direction of a step, with figures that only a single measurement reports.
+/// One direction of a step, with the figures that only a single measurement reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Once {
     /// The direction of the load.
     pub direction: Direction,
-    /// The load.
+    /// The load of that direction, with its figures.
     pub load: Load,
-    /// Payload that the sender passed to its kernel and that the receiver read from its own, each over its own
-    /// clock, in the time of the goodput; `None` if it was not counted.
+    /// Payload that the sender passed to its kernel and that the receiver read from its own, and the time, over the
+    /// clock of each end, in which goodput was measured; `None` if it was not counted.
     pub moved: ByRole<Option<(Bytes, Nanos)>>,
-    /// The ramp at the start of the time that counts, which is left out of that.
+    /// Duration of the ramp at the start, which is left out of the measured time.
     pub ramp: Nanos,
-    /// Whether the receiver was read while payload flowed: else it reports sums only, and there are no samples, no
-    /// intervals, and nothing is known of steadiness.
+    /// Whether the receiver was read while payload arrived. Otherwise it reports only sums: there are no samples and no
+    /// intervals, and it is unknown whether the rate was steady.
     pub sampled: bool,
-    /// The receiver's part of it in intervals of about a second, which add up to it. Empty if unknown.
+    /// Payload that the receiver read in each second or so of the measured time. Empty if unknown.
     pub intervals: Vec<(Bytes, Nanos)>,
-    /// Segments retransmitted in that time; `None` if a counter is missing.
-    pub again: Option<u64>,
-    /// Segments retransmitted in that time, as a share of the segments that were sent.
-    pub again_share: Option<f64>,
-    /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput: of the sender
-    /// and of the receiver; of the whole program where only that is known, `None` if it was not read.
+    /// Segments retransmitted in the measured time; `None` if a counter is missing.
+    pub retransmitted: Option<u64>,
+    /// Segments retransmitted in the measured time, as a share of the segments sent.
+    pub retransmitted_share: Option<f64>,
+    /// CPU time of the threads that move payload, in nanoseconds for each byte of goodput, of the sender and of the
+    /// receiver. It is that of the whole program where only this is known; `None` if it was not read.
     pub cpu_per_byte: ByRole<Option<f64>>,
-    /// CPU time of the whole program in percent of one CPU; `None` if it was not read.
+    /// CPU time of the whole program in per cent of one CPU; `None` if it was not read.
     pub program: ByRole<Option<f64>>,
-    /// The counts of its datagrams in that time; `None` for a load without datagrams.
+    /// The counts of the load's datagrams in the measured time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
-    /// Payload of the whole step that was sent and did not arrive, and all that was sent; `None` for a transport that
-    /// loses none, for counted datagrams, and if a stream did not end in order.
+    /// Payload of the whole step that was sent and did not arrive, and all payload sent. `None` for a transport that
+    /// loses none, for datagrams that were counted, and if a stream was not closed in order.
     pub missing: Option<(Bytes, Bytes)>,
-    /// Jitter of the datagrams as the receiver smooths it; `None` if the receiver does not report it.
+    /// Jitter of the datagrams, as the receiver smooths it; `None` if the receiver does not report it.
     pub jitter: Option<Nanos>,
-    /// Times between sends in the measured time, of a sender that keeps a rate by itself.
+    /// Times between two sends in the measured time, of a sender that keeps a rate by itself.
     pub send_gaps: Option<Histogram>,
 }
 
-/// The result of `step` for one direction; `None` when it did not load it or nothing was counted.
+/// The result of `step` for one direction; `None` if the step did not load it or nothing was counted.
 pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> {
     let set = stream_set(record, step, direction)?.plan.id;
     let mut load = load_over(Over::AllButRamp, record, step, direction)?;
     let receiving = receiving(record, step, direction)?;
     let part = Over::AllButRamp.part(step, receiving, set);
     let window = part.window;
-    // All samples have equal weight: a pause is a sample too, and counts in the mean for its whole time.
+    // All samples have equal weight: a pause is a sample too, and counts in the mean with its whole time.
     let mean = load.goodput.mean;
     let holds = |interval: &Interval| (interval.low..=interval.high).contains(&mean);
     load.goodput.interval = load.goodput.interval.filter(tells).filter(holds);
@@ -77,8 +77,8 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     }
     let sending = sending(record, step, direction)?;
     let over = |end: &EndReadings| Over::AllButRamp.of(end, window);
-    let again = sent(sending, set, window);
-    let events = again.map(|count| count.events);
+    let retransmitted = sent(sending, set, window);
+    let events = retransmitted.map(|count| count.events);
     let bytes_per_second = load.goodput.mean / 8.0;
     let program: ByRole<Option<f64>> = [sending, receiving].map(program).into();
     let spent = |threads: &[Thread], program: Option<f64>| {
@@ -91,7 +91,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let missing = missing(sending, receiving, set)
         .filter(|_| may_lose && datagrams.is_none())
         .map(|(missing, sent)| (Bytes(missing), Bytes(sent)));
-    // Without a far end there are no receivers.
+    // Without a far end, only sending threads exist.
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
         direction,
@@ -101,24 +101,27 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         intervals: intervals(receiving, &format!("s{set}/{receivers}"), window)
             .filter(|_| sampled)
             .unwrap_or_default(),
-        again: events
-            .or_else(|| sent_again(sending, set, over(sending)))
+        retransmitted: events
+            .or_else(|| retransmits(sending, set, over(sending)))
             .map(|count| count.max(0.0) as u64),
-        again_share: again.filter(|count| count.of > 0.0).map(|count| count.events / count.of),
+        retransmitted_share: retransmitted
+            .filter(|count| count.of > 0.0)
+            .map(|count| count.events / count.of),
         cpu_per_byte: ByRole {
             sender: spent(&load.senders, program.sender),
             receiver: spent(&load.receivers, program.receiver),
         },
         program,
         missing,
-        jitter: jitter(receiving, set).filter(|_| datagrams.is_some_and(|found| found.came > 0)),
+        jitter: jitter(receiving, set)
+            .filter(|_| datagrams.is_some_and(|found| found.received > 0)),
         datagrams,
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),
         load,
     })
 }
 
-/// The payload of a step that one side moved, whatever is known of the other; `None` if it was not counted.
+/// The payload of a step that one end moved, whether or not the other end is known; `None` if it was not counted.
 pub fn moved_by(
     record: &Record,
     step: &Step,
@@ -130,14 +133,14 @@ pub fn moved_by(
     moved(end(step, side)?, &format!("s{set}/{role}"), Window::of(step))
 }
 
-/// CPU time of a program in percent of one CPU, which is read before and after a step.
+/// CPU time of a program in per cent of one CPU, from readings before and after a step.
 fn program(end: &EndReadings) -> Option<f64> {
     let mut tables = end.about(m::PROCESS_CPU.source, |_| true);
     let nanos = per_second(tables.next()?, m::PROCESS_CPU, Window::WHOLE)?;
     Some(nanos / 1e9 * 100.0)
 }
 
-/// Payload that the workers of one end moved, and the time between the readings of the first worker.
+/// Payload that the workers of one end moved, and the time between the two readings of the first worker.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
     let workers = end.about("worker", |s| s.starts_with(prefix));
     let grown: Vec<(f64, f64)> =
@@ -147,8 +150,8 @@ fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nano
     Some((Bytes(bytes as u64), Nanos((seconds * 1e9) as u64)))
 }
 
-/// The payload that the workers of the receiving end read, from one row to another a second later, with one row
-/// of all workers at a time. `None` if they do not have the same rows.
+/// The payload that the workers of the receiving end read in each second or so, from one row to a later one, the same
+/// rows for all workers. `None` if the workers do not have the same rows.
 fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Vec<(Bytes, Nanos)>> {
     let workers: Vec<&Table> = receiving.about("worker", |s| s.starts_with(prefix)).collect();
     let (from, to) = window.rows(workers.first()?)?;
@@ -175,7 +178,7 @@ fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Ve
     Some(parts)
 }
 
-/// CPU time of all `threads` for each byte, in nanoseconds.
+/// CPU time of `threads` together for each byte, in nanoseconds.
 pub(super) fn cpu_per_byte(threads: &[Thread], bytes_per_second: f64) -> Option<f64> {
     let busy: f64 = threads.iter().map(|t| t.busy).sum::<Option<f64>>()?;
     (!threads.is_empty() && bytes_per_second > 0.0).then(|| busy * 1e9 / bytes_per_second)
@@ -187,7 +190,7 @@ mod tests {
     use linerate_plan::{Purpose, StepPlan};
     use linerate_record::Column;
 
-    /// Rows of a worker with its bytes at each time.
+    /// The table of a worker: its bytes at each time.
     fn worker(stream: u32, millis: &[u64], bytes: &[i64]) -> Table {
         let column = Column {
             name: m::WORKER_BYTES.name.into(),
@@ -215,16 +218,16 @@ mod tests {
         let rows = [0, 500, 1000, 1500, 2000, 2460, 3000];
         let one = worker(0, &rows, &[9, 10, 20, 30, 47, 51, 52]);
         let other = worker(1, &rows, &[0, 1, 1, 1, 1, 3, 7]);
-        let told = parts(vec![one.clone(), other]).unwrap();
-        assert_eq!(told, [(20, 1000), (23, 960), (5, 540)]);
-        assert_eq!(told.iter().map(|(bytes, _)| bytes).sum::<u64>(), 52 - 10 + 7 - 1);
-        // A worker that missed a row cannot be added to the others.
+        let reported = parts(vec![one.clone(), other]).unwrap();
+        assert_eq!(reported, [(20, 1000), (23, 960), (5, 540)]);
+        assert_eq!(reported.iter().map(|(bytes, _)| bytes).sum::<u64>(), 52 - 10 + 7 - 1);
+        // A worker that lacks a row cannot be added to the others.
         let late = worker(1, &rows[..6], &[0, 1, 1, 1, 1, 3]);
         assert_eq!(parts(vec![one, late]), None);
         assert_eq!(parts(Vec::new()), None);
     }
 
-    /// The ramp that is cut for these arrivals in each tenth of a second, after a second of wash-out. Rows are
+    /// The ramp that is left out for these bytes in each tenth of a second, after a washout of one second. Rows are
     /// read at the end of a tick, each a little later than the one before.
     fn ramp(rates: &[i64]) -> u64 {
         let plan = StepPlan {
@@ -264,9 +267,9 @@ mod tests {
         assert_eq!(ramp(&level), 0);
         let rising = [10_000, 40_000, 70_000];
         let rising: Vec<i64> = rising.into_iter().chain(level.clone()).collect();
-        // Three ticks, from the reading of one row to the reading of another one.
+        // Three ticks, between the readings of two rows.
         assert_eq!(ramp(&rising), 300_000_000 - 49_000);
-        // Nowhere steady: nothing is left out.
+        // If no part is steady, nothing is left out.
         let swinging: Vec<i64> = (0..30).map(|i| 10_000 * (1 + i / 3)).collect();
         assert_eq!(ramp(&swinging), 0);
     }
@@ -279,7 +282,8 @@ mod tests {
         };
         let window = Window { from: SECOND, to: 2 * SECOND };
         let goodput = |over: Over, end: &EndReadings| over.goodput(end, 0, window);
-        // It ended early, and its sums begin before the time that counts: both are nearer to the last row.
+        // The end stopped early, and its sums begin before the measured time: both ends of that time are nearer to the
+        // last row.
         let sums = receiving(&[0, 1980], &[0, 1980]);
         assert_eq!(goodput(Over::AllButRamp, &sums), Some(8000.0));
         assert_eq!(goodput(Over::Steady, &sums), None);

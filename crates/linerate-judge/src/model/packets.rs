@@ -10,15 +10,15 @@ use linerate_units::Bytes;
 /// Sizes of the packets that a load sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packets {
-    /// Payload of a full packet: a segment of TCP, or a datagram.
+    /// Payload of a full packet: a TCP segment, or a datagram.
     pub payload: Bytes,
     /// Bytes of a full IP packet. `None` if the sender was not read.
     pub packet: Option<Bytes>,
-    /// MTU of the path, as the kernel knows it; `None` if no connection reports it.
+    /// The path MTU that the kernel knows; `None` if no connection reports it.
     pub path_mtu: Option<Bytes>,
 }
 
-/// The sending end of a set.
+/// The sending end of a set, with its readings.
 pub(super) struct Sender<'a> {
     pub(super) transport: &'static TransportInfo,
     pub(super) readings: &'a EndReadings,
@@ -27,7 +27,7 @@ pub(super) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// The sizes of its packets; `None` for a transport whose packets are unknown, or if nothing was read.
+    /// The sizes of the set's packets; `None` for a transport whose packets are unknown, or if nothing was read.
     pub(super) fn packets(&self, made: &SetEnd, window: Window) -> Option<Packets> {
         if self.transport.has(Feature::Connections) {
             return self.of_connections(window);
@@ -35,18 +35,18 @@ impl<'a> Sender<'a> {
         self.transport.has(Feature::Datagrams).then(|| of_datagrams(made)).flatten()
     }
 
-    /// Bytes of the largest packets that the load sent last.
+    /// Bytes of the largest packets at the end of the load.
     pub(super) fn last_packet(&self, packets: Option<Packets>) -> Option<Bytes> {
         if !self.transport.has(Feature::Connections) {
             return packets?.packet;
         }
-        // Path MTU discovery may lower it during the step.
+        // Path MTU discovery may lower the packet size during the step.
         self.sockets().filter_map(|socket| last_segment(socket, self.is_ipv6)).max()
     }
 
-    /// A full packet is as large as the path allows, or smaller if the receiver does not accept segments of
-    /// that size. An end with packets of 9000 bytes sends 1500 to a receiver that accepts no more, and its
-    /// kernel still reports 9000 for the path.
+    /// A full packet is as large as the path allows, or smaller if the receiver does not accept such segments. An end
+    /// with an MTU of 9000 bytes sends 1500 to a receiver that accepts no more, and its kernel still reports 9000 for
+    /// the path.
     fn of_connections(&self, window: Window) -> Option<Packets> {
         let bytes = |metric| {
             let values = self.sockets().flat_map(|s| gauge(s, metric, window));
@@ -69,16 +69,16 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// The sizes that the receiver of a connection knows. It estimates the sender's segments, and what their headers add
-/// is unknown.
+/// The packet sizes that the receiver of a connection knows. It estimates the payload of the sender's segments; the
+/// size of their headers is unknown.
 pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     let bytes = |metric| mean(gauge(table, metric, window)).map(whole);
     Some(Packets { payload: bytes(m::TCP_RCV_MSS)?, packet: None, path_mtu: bytes(m::TCP_PMTU) })
 }
 
-/// Payload of the largest segment that both ends of the connections of a set said they take. A device on the way may
-/// rewrite what they said. `None` if an end was not read, or if the sender changed the size of its segments during the
-/// step: then it looks for the size by itself.
+/// Payload of the largest segment that both ends of a set's connections accept, as they announced it. A device on the
+/// path may rewrite these announcements. `None` if an end was not read, or if the sender changed its segment size
+/// during the step: it is then searching for the size by itself.
 pub(super) fn takes(
     [sending, receiving]: [&EndReadings; 2],
     set: u32,
@@ -100,8 +100,8 @@ pub(super) fn takes(
     (!searches).then(|| whole(least))
 }
 
-/// Each datagram is an IPv4 packet: 20 more bytes of IPv6 are 1.3 % of a full one. Packet sizes of fragmented
-/// datagrams are unknown.
+/// The packet sizes of datagrams. Each is taken for an IPv4 packet: 20 more bytes of IPv6 are 1.3 % of a full one. The
+/// packet sizes of fragmented datagrams are unknown.
 fn of_datagrams(sender: &SetEnd) -> Option<Packets> {
     let in_fragments = sender.gaps.iter().any(|gap| gap.what == "set.fragments");
     let size = Some(sender.write_size).filter(|size| !in_fragments && *size > 0)?;
@@ -123,17 +123,17 @@ fn last_segment(socket: &Table, is_ipv6: bool) -> Option<Bytes> {
     Some(Bytes(last(m::TCP_PMTU).map_or(segment, |path| path.min(segment))))
 }
 
-/// Bit of `tcpi_options`: the segments of a connection carry timestamps.
+/// Bit of `tcpi_options` that shows that the segments of a connection carry timestamps.
 //= Linux, include/uapi/linux/tcp.h: TCPI_OPT_TIMESTAMPS
 const TIMESTAMPS: u8 = 1;
 
-/// Whether the segments of a connection carry timestamps, as they do if it was not read.
+/// Whether the segments of a connection carry timestamps; true if this was not read.
 fn has_timestamps(socket: &Table) -> bool {
     let options = socket.column(m::TCP_OPTIONS).and_then(|all| all.last());
     options.is_none_or(|options| *options as u8 & TIMESTAMPS != 0)
 }
 
-/// Bytes of the headers of IP and TCP.
+/// Bytes of the IP and TCP headers of a segment.
 fn headers(timestamps: bool, is_ipv6: bool) -> u64 {
     let ip = if is_ipv6 { Ip::V6 } else { Ip::V4 };
     u64::from(ip.header() + ethernet::Transport::Tcp { timestamps }.header())
@@ -150,7 +150,7 @@ mod tests {
     use linerate_facts::Gap;
     use linerate_plan::transport::{OTHER, TCP, UDP};
 
-    /// A sender with a connection of these segments, path MTUs and options.
+    /// Readings of a sender whose connection has these segment sizes, path MTUs and options.
     fn sender(mss: [i64; 2], path: [i64; 2], options: i64) -> EndReadings {
         let rows = [(m::TCP_SND_MSS, mss), (m::TCP_PMTU, path), (m::TCP_OPTIONS, [options; 2])];
         EndReadings { tables: vec![table("s0/0", &rows)], ..EndReadings::default() }

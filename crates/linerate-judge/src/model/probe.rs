@@ -1,4 +1,4 @@
-//! The threads that time round trips under load: how long they waited for a CPU themselves.
+//! How long the threads that time round trips under load waited for a CPU.
 
 use super::derive::round_trips;
 use super::ends::end;
@@ -7,8 +7,8 @@ use linerate_facts::metric as m;
 use linerate_plan::path::Side;
 use linerate_record::{Record, Step, Table};
 
-/// Share of the time of all round trips of a step that their threads on one end were runnable and did
-/// not run, at most 1; `None` if nothing was timed or that was not read.
+/// Share of the time of all round trips in a step for which the threads that time them on one end were runnable and did
+/// not run, at most 1; `None` if no round trip was timed, or this was not read.
 pub(super) fn waited(record: &Record, step: &Step, side: Side) -> Option<f64> {
     let timed = round_trips(record, step)?;
     let all: f64 = timed.counts.iter().map(|(value, count)| *value as f64 * *count as f64).sum();
@@ -28,7 +28,7 @@ mod tests {
     use linerate_units::stats::Histogram;
     use linerate_units::{Bytes, Nanos};
 
-    /// A second of a step with ten timed round trips of 20 ms, while a thread of each end waited for `waits`
+    /// A record of one second with ten timed round trips of 20 ms, in which a thread of each end waited for `waits`
     /// milliseconds.
     fn record(waits: [Option<i64>; 2]) -> Record {
         let pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };

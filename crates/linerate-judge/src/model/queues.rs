@@ -1,4 +1,4 @@
-//! Times that packets waited in the queues of the sender's own port.
+//! Times for which packets waited in the queues of the sender's own port.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
@@ -9,17 +9,17 @@ use linerate_units::Nanos;
 /// A queueing discipline or class of the sender's port that the load's packets passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// `PORT KIND HANDLE`.
+    /// Port, kind and handle of the queueing discipline: `PORT KIND HANDLE`.
     pub subject: String,
-    /// Mean time that a byte waited in the queue, less the queue's delay on the idle path.
+    /// Mean time for which a byte waited in the queue, less the queue's delay on the idle path.
     pub wait: Nanos,
 }
 
-/// Minimum share of our bytes that a discipline must have sent to count as passed by all of our bytes.
+/// Minimum share of the load's bytes that a queueing discipline must have sent, to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
-/// The queues that the streams of `set` passed; `None` if none was read, as for a port without queues.
-/// `idle` holds the readings of the idle path, if there are any.
+/// The queues that the streams of `set` passed; `None` if no queue was read, as for a port without queues. `idle` holds
+/// the readings of the idle path, if there are any.
 pub(super) fn queues(
     sending: &EndReadings,
     set: u32,
@@ -47,7 +47,7 @@ pub(super) fn queues(
     Some(all.filter_map(queue).collect())
 }
 
-/// Mean time that a byte waited in a discipline, in nanoseconds.
+/// Mean time for which a byte waited in a queueing discipline, in nanoseconds.
 //= Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961
 fn wait(table: &Table, window: Window) -> Option<f64> {
     let backlog = mean(gauge(table, m::QDISC_BACKLOG, window))?;
@@ -55,7 +55,7 @@ fn wait(table: &Table, window: Window) -> Option<f64> {
     Some(backlog / rate * 1e9)
 }
 
-/// Intentional delay of all packets in nanoseconds, if the discipline reports it.
+/// The delay of all packets that is set in a queueing discipline, in nanoseconds; `None` if it is not reported.
 fn delay(end: &EndReadings, queue: &Table, window: Window) -> Option<f64> {
     let set = end.of("shaper", &queue.subject)?;
     mean(gauge(set, m::SHAPER_DELAY, window))
@@ -80,7 +80,7 @@ mod tests {
         queues(&end, 3, WHOLE, None)
     }
 
-    /// The wait of 50 kB at 1 MB/s in netem, less the wait on the idle path and the delay that netem is set to.
+    /// The wait for 50 kB at 1 MB/s in netem, less the wait on the idle path and the delay that is set in netem.
     fn beyond(idle: Option<i64>, delay: Option<i64>) -> Nanos {
         let netem = |backlog| discipline("eth0 netem 1:", 1_000_000, backlog);
         let set = |ms: i64| table("eth0 netem 1:", &[(m::SHAPER_DELAY, [ms * 1_000_000; 2])]);
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn a_byte_waits_for_what_stands_before_it() {
         let queue = Queue { subject: "eth0 tbf 1:".into(), wait: Nanos::from_millis(50) };
-        let told = found(&[discipline("eth0 tbf 1:", 1_000_000, 50_000)]);
-        assert_eq!(told, Some(vec![queue]));
+        let reported = found(&[discipline("eth0 tbf 1:", 1_000_000, 50_000)]);
+        assert_eq!(reported, Some(vec![queue]));
         assert_eq!(found(&[]), None, "nothing was read");
     }
 

@@ -1,5 +1,5 @@
-//! Questions to the readings of one end: differences of counters and means of gauges over the part
-//! of a step that counts.
+//! Access to the readings of one end: differences of counters, and means of gauges, over the part of a step that
+//! counts.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use linerate_record::{Step, Table};
 /// The part of a step that counts, in nanoseconds since its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Start of the window.
+    /// Start of the window, in nanoseconds since the step began.
     pub(super) from: u64,
-    /// End of the window.
+    /// End of the window, in nanoseconds since the step began.
     pub(super) to: u64,
 }
 
 impl Window {
-    /// The whole step.
+    /// A window of the whole step.
     pub(super) const WHOLE: Self = Self { from: 0, to: u64::MAX };
 
     /// The window from the end of the wash-out to the end of the step.
@@ -25,7 +25,7 @@ impl Window {
         Self { from, to: from.saturating_add(step.plan.measure.0) }
     }
 
-    /// The window from a moment within the step to its end.
+    /// The part of the window from a moment within the step on.
     pub(super) fn starting(self, from: u64) -> Self {
         Self { from: from.max(self.from), to: self.to }
     }
@@ -34,13 +34,13 @@ impl Window {
     pub(super) fn within(self, table: &Table) -> Range<usize> {
         let from = table.at.partition_point(|at| *at < self.from);
         let to = table.at.partition_point(|at| *at <= self.to);
-        // Times of a run ascend, but times in a file may not.
+        // Times of rows ascend in a run, but in a file they may not.
         from.min(to)..to
     }
 
-    /// Indices of the rows nearest to both ends; `None` if there are fewer than two rows. If the last row is
-    /// further from the end of the window than from the row before it, the end had stopped for a moment, which
-    /// belongs to the window: then the next row is used.
+    /// Indices of the rows nearest to the start and to the end of the window; `None` if there are fewer than two rows.
+    /// If the last row is further from the end of the window than from the row before it, the end of the path had
+    /// stopped for a moment, which belongs to the window: then the next row is used.
     pub(super) fn rows(self, table: &Table) -> Option<(usize, usize)> {
         let (a, b) = (nearest(&table.at, self.from)?, nearest(&table.at, self.to)?);
         let spacing = b.checked_sub(1);
@@ -53,13 +53,13 @@ impl Window {
     }
 }
 
-/// Index of the time nearest to `to` in an ascending list, the first of several. A long record calls this so
-/// often that it must not scan the whole list.
+/// Index of the time nearest to `to` in an ascending list, the first one of equal times. It is called so often for a
+/// long record that it must not scan the whole list.
 fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let after = at.partition_point(|t| *t < to);
     let before = after.checked_sub(1);
     let before = before.map(|i| match at[i] {
-        // Equal times are rare, but a file may have many.
+        // Equal times are rare, but a file may contain many.
         same if i > 0 && at[i - 1] == same => at.partition_point(|t| *t < same),
         _ => i,
     });
@@ -68,8 +68,8 @@ fn nearest(at: &[u64], to: u64) -> Option<usize> {
     beside.min_by_key(|i| at[*i].abs_diff(to))
 }
 
-/// Growth of a counter over the window, with the time between the two rows in seconds. A column that falls is
-/// no counter: `None`.
+/// Growth of a counter over the window, and the time between the two rows in seconds. `None` for a column that falls:
+/// it is no counter.
 pub(super) fn growth(table: &Table, metric: Metric, window: Window) -> Option<(f64, f64)> {
     let values = table.column(metric)?;
     let (a, b) = window.rows(table)?;
@@ -78,7 +78,7 @@ pub(super) fn growth(table: &Table, metric: Metric, window: Window) -> Option<(f
     (grown >= 0).then_some((grown as f64, secs))
 }
 
-/// Growth per second.
+/// Growth of a counter per second over the window.
 pub(super) fn per_second(table: &Table, metric: Metric, window: Window) -> Option<f64> {
     growth(table, metric, window).map(|(grown, secs)| grown / secs)
 }
@@ -129,10 +129,10 @@ mod tests {
     fn a_standstill_over_the_end_belongs_to_the_window() {
         let at = |last: u64| vec![0, 10, 20, 30, 40, last];
         let rows = |last| Window { from: 10, to: 60 }.rows(&table(at(last)));
-        // The row behind it is farther from the end than the one before it.
+        // The end had stopped: row 5 is used even if it is farther from the end of the window than row 4.
         assert_eq!(rows(90), Some((1, 5)));
         assert_eq!(rows(61), Some((1, 5)));
-        // A window without its one row is empty.
+        // If the window ends only 10 after row 4, the end had not stopped, and row 4 is used.
         let short = Window { from: 10, to: 50 };
         assert_eq!(short.rows(&table(at(70))), Some((1, 4)));
     }
@@ -146,7 +146,7 @@ mod tests {
             let window = Window { from, to: from + length };
             let nearest = |t: u64| (0..at.len()).min_by_key(|&i| (at[i].abs_diff(t), i));
             let both = nearest(window.from).zip(nearest(window.to));
-            // Where an end stood still at the end of the window, it is the row behind that.
+            // If the end stopped at the end of the window, the next row is used.
             let stood = |b: usize| b > 0 && at[b] > at[b - 1]
                 && 2 * window.to.saturating_sub(at[b]) > 3 * (at[b] - at[b - 1]);
             let behind = |b| if stood(b) && b + 1 < at.len() { b + 1 } else { b };

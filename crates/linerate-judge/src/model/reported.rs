@@ -1,11 +1,11 @@
-//! The model of transfers that another program reported: the same causes then explain them.
+//! The model of transfers that another program reported, so that the causes can explain them as well.
 //!
-//! The client is `near`. What the program did not report are gaps, and no experiment was made.
+//! The client is `near`. What the program did not report is a gap, and no trial was made.
 
-use super::asked::Asked;
 use super::ceilings::ceilings;
-use super::fell::{Fall, Sample};
-use super::load::estimate;
+use super::fell::Fall;
+use super::goodput::{Sample, estimate};
+use super::requested::Requested;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use linerate_ceiling::ethernet::{self, Ip};
 use linerate_facts::{Gap, HostFacts};
@@ -16,17 +16,16 @@ use linerate_record::reported::{Carrier, Cpu, CpuOf, Tool, Transfer};
 use linerate_units::stats::steady_state;
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// Minimum bytes in flight, as a share of a window, at which the window is full: the round trip is a mean of
-/// estimates.
+/// Minimum bytes in flight, as a share of a window, at which the window is full: the round trip is a mean of estimates.
 const FULL_WINDOW: f64 = 0.8;
 
-/// Threads that use less than this of one CPU together leave each of them time.
+/// Share of one CPU below which each of a program's threads has spare time, if all of them use less together.
 const IDLE: f64 = 0.8;
 
 /// Transfers of one path, and the hosts at its ends as far as they are known.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
-    /// Each transfer with the program that reported it.
+pub struct Reported<'a> {
+    /// Each transfer, with the program that reported it.
     pub transfers: &'a [(&'a Tool, &'a Transfer)],
     /// The client's host.
     pub near: &'a HostFacts,
@@ -35,35 +34,35 @@ pub struct Told<'a> {
 }
 
 /// The model of reported transfers over TCP or UDP. The base load of a direction is the one with the fewest streams.
-pub fn reported(told: Told<'_>) -> Model {
+pub fn reported(report: Reported<'_>) -> Model {
     let hosts = vec![
-        Host { side: Side::Near, facts: told.near.clone() },
-        Host { side: Side::Far, facts: told.far.clone() },
+        Host { side: Side::Near, facts: report.near.clone() },
+        Host { side: Side::Far, facts: report.far.clone() },
     ];
     let of = |both: bool| -> Vec<DirectionModel> {
         let all = Direction::ALL.into_iter();
-        all.filter_map(|direction| of_direction(told, &hosts, direction, both)).collect()
+        all.filter_map(|direction| of_direction(report, &hosts, direction, both)).collect()
     };
     let alone = of(false);
-    // A load beside one in the other direction is judged only if there is no other.
+    // A transfer that ran together with one in the other direction is judged only if there is no other.
     let directions = if alone.is_empty() { of(true) } else { alone };
     Model {
-        gaps: gaps(told),
+        gaps: gaps(report),
         hosts,
         same_machine: false,
         idle: None,
         directions,
         both: Vec::new(),
         trials: Vec::new(),
-        complete: told.transfers.iter().all(|(_, one)| one.error.is_none()),
+        complete: report.transfers.iter().all(|(_, one)| one.error.is_none()),
         watched: false,
         reported: true,
         alone: false,
-        asked: Asked::path(" HOST"),
+        requested: Requested::path(" HOST"),
     }
 }
 
-/// The kind of load that a transfer is; `None` of protocols that no cause is about.
+/// The transport that causes judge for the protocol of a transfer; `None` for protocols that no cause is about.
 fn transport(carrier: Carrier) -> Option<&'static TransportInfo> {
     match carrier {
         Carrier::Tcp => Some(&TCP),
@@ -73,29 +72,29 @@ fn transport(carrier: Carrier) -> Option<&'static TransportInfo> {
 }
 
 fn of_direction(
-    told: Told<'_>,
+    report: Reported<'_>,
     hosts: &[Host],
     direction: Direction,
     both: bool,
 ) -> Option<DirectionModel> {
-    let mut loads: Vec<Load> = told
+    let mut loads: Vec<Load> = report
         .transfers
         .iter()
         .filter(|(_, one)| one.direction == direction && one.both == both && one.goodput.0 > 0)
         .filter_map(|(tool, one)| load(tool, one, hosts))
         .collect();
-    // Loads of several protocols are no sweep of one: the first one's counts.
+    // Transfers over several protocols are no sweep of one of them: only those with the protocol of the first count.
     let first = loads.first()?.transport;
     loads.retain(|load| load.transport == first);
     loads.sort_by_key(|load| load.streams);
     loads.dedup_by_key(|load| load.streams);
     let mut base = loads.remove(0);
-    let fall = fall(told, direction, &base);
+    let fall = fall(report, direction, &base);
     if let Some(fall) = &fall {
         base = fall.lasting(&base);
     }
     Some(DirectionModel {
-        fell: fall.map(|fall| fall.told),
+        fell: fall.map(|fall| fall.fell),
         direction,
         ceilings: ceilings(hosts, direction, base.packets, &[], base.goodput.mean),
         base,
@@ -103,17 +102,17 @@ fn of_direction(
     })
 }
 
-/// What the buffers of both ends may hold at most: a sender counts it before it is on the way.
+/// Largest number of bytes that the buffers of both ends hold: a sender counts them before they are sent.
 const BUFFERED: Bytes = Bytes(32 << 20);
 
-/// The fall of the rate of a transfer for good, where its first intervals carried more than buffers hold.
-fn fall(told: Told<'_>, direction: Direction, base: &Load) -> Option<Fall> {
-    let mut all = told.transfers.iter().map(|(_, one)| one);
+/// The fall of a transfer's rate for good, if its first intervals carried more than the buffers hold.
+fn fall(report: Reported<'_>, direction: Direction, base: &Load) -> Option<Fall> {
+    let mut all = report.transfers.iter().map(|(_, one)| one);
     let one = all.find(|one| one.direction == direction && one.ticks == base.ticks)?;
     let secs = one.tick?;
     let sample = |rate: &f64| Sample { step: 0, secs, rate: *rate, own: true };
     let samples: Vec<Sample> = one.ticks.iter().map(sample).collect();
-    Fall::of(&samples).filter(|fall| fall.told.bytes > BUFFERED)
+    Fall::of(&samples).filter(|fall| fall.fell.bytes > BUFFERED)
 }
 
 fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
@@ -122,7 +121,7 @@ fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
     let threads = |cpu: Option<Cpu>| threads(tool, cpu, streams);
     let goodput = estimate(one.goodput.0 as f64, &one.ticks);
     let mut load = Load::bare(transport, streams, goodput);
-    load.knobs.pacing = one.asked.map(|rate| Rate(rate.0 / u64::from(streams)));
+    load.knobs.pacing = one.requested.map(|rate| Rate(rate.0 / u64::from(streams)));
     load.made.sender.congestion = one.congestion.clone().unwrap_or_default();
     load.steady = steady_state(&one.ticks).is_some();
     load.ticks.clone_from(&one.ticks);
@@ -133,8 +132,8 @@ fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
     Some(load)
 }
 
-/// The threads of an end. Programs report the time of all their threads together: one thread's time is known if
-/// there is one, and bounded if all of them used little.
+/// The threads of an end. Programs report the CPU time of all their threads together: that of one thread is known if
+/// there is only one, and bounded if all of them used little.
 fn threads(tool: &Tool, cpu: Option<Cpu>, streams: u32) -> Vec<Thread> {
     let Some(cpu) = cpu.filter(|cpu| cpu.of == CpuOf::Program) else {
         return Vec::new();
@@ -147,11 +146,11 @@ fn threads(tool: &Tool, cpu: Option<Cpu>, streams: u32) -> Vec<Thread> {
     vec![Thread { busy: Some(cpu.total.clamp(0.0, 1.0)), user, ..Thread::default() }]
 }
 
-/// The first version of iperf3 with a thread for each stream.
+/// The first version of iperf3 that uses a thread for each stream.
 //= iperf3 release notes, 3.16
 const THREADS_SINCE: (u32, u32) = (3, 16);
 
-/// Whether all streams of a program share one thread.
+/// Whether a program uses one thread for all streams.
 fn is_single_threaded(tool: &Tool) -> bool {
     let Some((major, minor)) = tool.version.as_deref().and_then(|v| v.split_once('.')) else {
         return false;
@@ -164,7 +163,7 @@ fn is_single_threaded(tool: &Tool) -> bool {
         && digits(major).zip(digits(minor)).is_some_and(|version| version < THREADS_SINCE)
 }
 
-/// The counts of the connections that programs report.
+/// The TCP counts that a program reports for its connections.
 fn shares(one: &Transfer, streams: u32) -> TcpShares {
     if one.carrier != Carrier::Tcp {
         return TcpShares::default();
@@ -192,8 +191,8 @@ fn shares(one: &Transfer, streams: u32) -> TcpShares {
     }
 }
 
-/// Sizes of full packets: from the segments that the program reports, else from the ports' largest packet.
-/// Whether segments carry timestamps is unknown then, and a ceiling must not be too low.
+/// Sizes of full packets: from the segment size that the program reports, else from the ports' MTU. It is then unknown
+/// whether segments carry timestamps, and a ceiling must not be too low.
 fn packets(one: &Transfer, transport: &TransportInfo, hosts: &[Host]) -> Option<Packets> {
     let bytes = |n: u32| Bytes(n.into());
     let ports = hosts.iter().filter_map(|host| host.facts.port.as_ref()?.mtu);
@@ -217,7 +216,7 @@ fn packets(one: &Transfer, transport: &TransportInfo, hosts: &[Host]) -> Option<
     })
 }
 
-/// The sizes of a datagram; `None` if it is larger than a packet, and sent in fragments.
+/// The sizes of a datagram; `None` if it is larger than a packet, and thus sent in fragments.
 fn datagram(one: &Transfer, mtu: Option<u32>, ip: u32) -> Option<Packets> {
     let header = ip + ethernet::Transport::Udp.header();
     let size = u32::try_from(one.size?.0).ok()?;
@@ -229,15 +228,15 @@ fn datagram(one: &Transfer, mtu: Option<u32>, ip: u32) -> Option<Packets> {
     })
 }
 
-/// Readings that programs do not report, by the names under which causes miss them.
+/// Readings that programs do not report, by the names of the sources that causes look for.
 const MISSING: [(&str, &str); 3] = [
     ("tcp", "the clocks of the connections"),
     ("socket", "the socket buffers"),
     ("thread", "the threads' shares of their CPUs"),
 ];
 
-fn gaps(told: Told<'_>) -> Vec<(Side, Gap)> {
-    let named = told.transfers.iter().map(|(tool, _)| tool.name.as_str());
+fn gaps(report: Reported<'_>) -> Vec<(Side, Gap)> {
+    let named = report.transfers.iter().map(|(tool, _)| tool.name.as_str());
     let tool = named.into_iter().find(|name| !name.is_empty());
     let tool = tool.unwrap_or("the output");
     let gap = |side: Side, (source, what): (&str, &str)| Gap {

@@ -1,5 +1,5 @@
-//! Packets that cards and their drivers dropped, and that the kernel does not count itself:
-//! `rx_no_dma_resources` of ixgbe and `pkts rx OOB` of vmxnet3 are in no statistics of the port.
+//! Packets that cards and their drivers dropped, and that the kernel does not count itself: `rx_no_dma_resources` of
+//! ixgbe and `pkts rx OOB` of vmxnet3 are in no statistics of the port.
 
 use super::driver::{Counted, counters};
 use super::readings::{Window, per_second};
@@ -10,11 +10,11 @@ use linerate_plan::path::Side;
 use linerate_record::{Host, Step};
 use linerate_units::Nanos;
 
-/// Events that the kernel may count for the same packets: the part that it counts is not counted twice.
+/// Events under which the kernel may count packets that the driver counts as well: they must not be counted twice.
 const RECEIVED: [LocalEvent; 2] = [LocalEvent::Ring, LocalEvent::Arrival];
 const SENT: [LocalEvent; 1] = [LocalEvent::Departure];
 
-/// Adds the drops that drivers of both ends counted and the kernel did not.
+/// Adds the drops that drivers of both ends counted and that the kernel did not count.
 pub(super) fn add(all: &mut Vec<Local>, hosts: &[Host], step: &Step, window: Window) {
     for side in [Side::Near, Side::Far] {
         let counted: Vec<Counted<'_>> = counters(hosts, step, side).collect();
@@ -32,7 +32,7 @@ pub(super) fn add(all: &mut Vec<Local>, hosts: &[Host], step: &Step, window: Win
     }
 }
 
-/// The counter that grew most, and by how much in a second: some drivers count one packet under several names.
+/// The counter that grew most, and its growth per second. Some drivers count one packet under several names.
 fn largest<'a>(
     counted: impl Iterator<Item = &'a Counted<'a>>,
     window: Window,
@@ -44,8 +44,9 @@ fn largest<'a>(
     rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Reports the drops of a driver as `what`, without the number that the kernel counted under `known`: those may
-/// be the same. Drops that the kernel only calls dropped on arrival are reported under the driver's counter.
+/// Reports the drops that a driver counted as `what`, less the number that the kernel counted under `known`: these may
+/// be the same packets. Drops that the kernel only counts as dropped on arrival are reported under the driver's
+/// counter.
 fn beyond(
     all: &mut Vec<Local>,
     (side, port): (Side, &str),
@@ -96,9 +97,9 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
 
-    /// The reported drops of the ring and other drops on arrival, for a second in which the kernel counted
-    /// `missed` and `dropped` packets of a port of this driver, and the driver counted `own`.
-    fn told(driver: &str, missed: i64, dropped: i64, own: &[(&str, i64)]) -> [u64; 2] {
+    /// The reported drops of the ring, and other drops on arrival, for a second in which the kernel counted `missed`
+    /// and `dropped` packets for a port of this driver, and the driver counted `own`.
+    fn result_of(driver: &str, missed: i64, dropped: i64, own: &[(&str, i64)]) -> [u64; 2] {
         let kernel = [(m::PORT_RX_MISSED, [7, 7 + missed]), (m::PORT_RX_DROPPED, [7, 7 + dropped])];
         let own = own.iter().map(|(name, grown)| {
             let subject = format!("eth0 {name}");
@@ -115,24 +116,24 @@ mod tests {
 
     #[test]
     fn what_only_the_driver_counts_is_told() {
-        assert_eq!(told("ixgbe", 0, 0, &[("rx_no_dma_resources", 90)]), [90, 0]);
-        assert_eq!(told("vmxnet3", 0, 0, &[("pkts rx OOB", 90)]), [90, 0]);
-        assert_eq!(told("vmxnet3", 0, 0, &[("ring full", 90)]), [0, 0], "it waits");
-        assert_eq!(told("unheard", 0, 0, &[("pkts rx OOB", 90)]), [0, 0], "unknown driver");
+        assert_eq!(result_of("ixgbe", 0, 0, &[("rx_no_dma_resources", 90)]), [90, 0]);
+        assert_eq!(result_of("vmxnet3", 0, 0, &[("pkts rx OOB", 90)]), [90, 0]);
+        assert_eq!(result_of("vmxnet3", 0, 0, &[("ring full", 90)]), [0, 0], "it waits");
+        assert_eq!(result_of("unheard", 0, 0, &[("pkts rx OOB", 90)]), [0, 0], "unknown driver");
     }
 
     #[test]
     fn what_the_kernel_counts_as_well_is_told_once() {
         let out_of_buffer =
-            |missed, dropped| told("mlx5_core", missed, dropped, &[("rx_out_of_buffer", 90)]);
+            |missed, dropped| result_of("mlx5_core", missed, dropped, &[("rx_out_of_buffer", 90)]);
         assert_eq!(out_of_buffer(90, 0), [90, 0]);
         assert_eq!(out_of_buffer(100, 0), [100, 0]);
         assert_eq!(out_of_buffer(0, 90), [90, 0], "it is the ring");
         assert_eq!(out_of_buffer(0, 100), [90, 10]);
         assert_eq!(out_of_buffer(50, 10), [90, 0]);
         let both = [("rx_missed_errors", 30), ("rx_no_dma_resources", 60)];
-        assert_eq!(told("ixgbe", 30, 0, &both), [90, 0]);
+        assert_eq!(result_of("ixgbe", 30, 0, &both), [90, 0]);
         let twice = [("[0]: rx_discards", 60), ("rx_total_ring_discards", 60)];
-        assert_eq!(told("bnxt_en", 0, 0, &twice), [60, 0]);
+        assert_eq!(result_of("bnxt_en", 0, 0, &twice), [60, 0]);
     }
 }

@@ -1,56 +1,56 @@
 //! Whether a send buffer has room for the data that a program has to write.
 //!
-//! The kernel enlarges a buffer that it sizes itself as soon as a program finds no room in it. A buffer smaller
-//! than its maximum was therefore large enough: its fill is the data that the program chose to write.
+//! If the kernel sizes a buffer by itself, it enlarges the buffer as soon as a program finds no room in it. A buffer
+//! smaller than its maximum was therefore large enough: its content is what the program chose to write.
 
 use super::held::value;
 use super::readings::{Window, growth};
 use linerate_facts::metric as m;
 use linerate_record::Table;
 
-/// Minimum share of the send buffer in use at which linerate's own sender waits for room: the kernel wakes it
-/// when a third is free.
+/// Minimum share of the send buffer in use, at which linerate's own sender waits for room: the kernel wakes the sender
+/// when a third of the buffer is free.
 const FULL_BUFFER: f64 = 0.6;
 
-/// Largest share of the send buffer in use at which a program that waited for room may write.
+/// Largest share of the send buffer in use, at which a program that waited for room may write again.
 //= Linux, include/net/sock.h, sk_stream_is_writeable(): free memory is at least half of what is in use
 const WRITABLE: f64 = 2.0 / 3.0;
 
-/// How far the memory in use exceeds `WRITABLE` if a program writes a little as soon as it may.
+/// Largest excess over `WRITABLE` of the memory in use, if a program writes a little as soon as it may.
 const JUST_ABOVE: f64 = 0.05;
 
-/// Share of time that the kernel's clock must have run for the program to have found no room.
+/// Minimum share of time in which the kernel's clock of a full buffer must have run, if the program found no room.
 const RAN: f64 = 0.01;
 
-/// The kind of program that writes into a connection.
+/// The kind of program that writes to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// linerate itself, which writes whenever the buffer has room.
     Own,
-    /// A program that may have its own window, or nothing to write.
+    /// Another program, which may have its own window, or nothing to write.
     Any {
-        /// `net.ipv4.tcp_wmem` of its host.
+        /// The setting `net.ipv4.tcp_wmem` of the program's host.
         tcp_wmem: Option<[u64; 3]>,
     },
 }
 
 impl Writer {
-    /// Whether the program may wait for something other than room.
+    /// Whether the program may wait for something other than room in the buffer.
     pub(super) fn may_wait(self) -> bool {
         self != Self::Own
     }
 }
 
-/// Columns of a socket, found once for all rows.
+/// The columns of a socket, looked up once for all rows.
 pub(super) struct Room<'a> {
     at: &'a [u64],
     size: Option<&'a [i64]>,
     queued: Option<&'a [i64]>,
     mss: u64,
     writer: Writer,
-    /// Whether the program filled the room.
+    /// Whether the program filled the buffer at some time.
     reached: bool,
-    /// The first row that is not before the last requested time.
+    /// The first row that is not before the time that was last asked for.
     next: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Room<'a> {
         room
     }
 
-    /// Whether the used memory shows that the program waits for room: the buffer is full, or stays just above
+    /// Whether the memory in use shows that the program waits for room: the buffer is full, or its use stays just above
     /// the mark at which the kernel wakes a program.
     fn comes_to_an_end(&self, rows: std::ops::Range<usize>) -> bool {
         let used: Vec<f64> = rows.filter_map(|row| self.used(row)).collect();
@@ -81,8 +81,8 @@ impl<'a> Room<'a> {
         used.iter().any(|used| *used >= 1.0) || (just > 0 && just * 2 >= above().count())
     }
 
-    /// Whether the send buffer has no room for the program at the row nearest to `at`, which ascends from call to
-    /// call; `None` if it was not read.
+    /// Whether the send buffer has no room for the program at the row nearest to `at`; `None` if it was not read. `at`
+    /// must ascend from call to call.
     pub(super) fn is_full(&mut self, at: u64) -> Option<bool> {
         let before = |row: &usize| self.at.get(*row).is_some_and(|time| *time < at);
         while before(&self.next) {
@@ -108,29 +108,29 @@ impl<'a> Room<'a> {
     }
 }
 
-/// Whether the kernel would make a send buffer larger for a program that finds no room in it: it is smaller
-/// than the maximum and of a size that the kernel chose.
+/// Whether the kernel would enlarge a send buffer if a program found no room in it: the buffer is smaller than the
+/// maximum, and of a size that the kernel chose.
 fn may_grow(size: u64, mss: u64, tcp_wmem: Option<[u64; 3]>) -> bool {
     let initial = tcp_wmem.is_some_and(|[_, initial, _]| size == initial);
     let most = tcp_wmem.is_some_and(|[_, _, most]| size >= most);
     !most && (initial || is_autotuned(size, mss))
 }
 
-/// Memory that the kernel needs to describe a segment, aligned. Payload and headers are added, rounded up to a
+/// Memory that the kernel needs to describe a segment, aligned. Payload and headers are added to it, rounded up to a
 /// power of two.
 const DESCRIPTION: u64 = 256;
 
-/// Payload and headers of the largest segment, on loopback, rounded up.
+/// Payload and headers of the largest segment (on loopback), rounded up to a power of two.
 const LARGEST: u64 = 1 << 17;
 
-/// Segments that a buffer has room for at least, by autotuning.
+/// Least number of segments for which autotuning gives a buffer room.
 const LEAST_SEGMENTS: u64 = 10;
 
-/// Whether autotuning chose `size`: two or, with BBR, three times a number of segments. `SO_SNDBUF` of other
+/// Whether autotuning chose `size`: it is two, or with BBR three, times a number of segments. `SO_SNDBUF` of other
 /// processes cannot be read, but a fixed size would be such a multiple only by chance.
 //= Linux, net/ipv4/tcp_input.c, tcp_sndbuf_expand(): sndmem * nr_segs * per_mss; net/ipv4/tcp_bbr.c, bbr_sndbuf_expand(): 3
 fn is_autotuned(size: u64, mss: u64) -> bool {
-    // The segment size announced by the far end counts: it may be larger than the one in use.
+    // The segment size that the far end announced counts: it may be larger than the one in use.
     let least = mss.clamp(1, LARGEST).next_power_of_two();
     let payloads = std::iter::successors(Some(least), |payload| Some(payload * 2));
     let mut segments =
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_size_that_the_kernel_chose_is_told_from_one_that_a_program_asked_for() {
-        // Seen on Linux 6.18: CUBIC with segments of 1448 bytes, BBR, jumbo frames, loopback.
+        // Sizes seen on Linux 6.18: CUBIC with segments of 1448 bytes, BBR, jumbo frames, loopback.
         for (size, mss) in [
             (110_592, 1448),
             (165_888, 1448),
@@ -158,18 +158,18 @@ mod tests {
             (3 * 101 * 2304, 1448),
             (2 * 10 * 16_640, 8948),
             (2 * 10 * 131_328, 65_483),
-            // The far end takes jumbo frames and the path does not.
+            // The far end accepts jumbo frames, but the path does not carry them.
             (2 * 77 * 16_640, 1448),
         ] {
             assert!(is_autotuned(size, mss), "{size} {mss}");
         }
-        // Twice what a program asks for.
-        for asked in [
+        // Twice the sizes that a program may request.
+        for requested in [
             16_384, 65_536, 87_380, 100_000, 131_072, 200_000, 212_992, 262_144, 500_000,
             1_000_000, 1_048_576, 2_000_000, 4_194_304, 16_777_216,
         ] {
             for mss in [536, 1448, 8948, 65_483] {
-                assert!(!is_autotuned(2 * asked, mss), "{asked} {mss}");
+                assert!(!is_autotuned(2 * requested, mss), "{requested} {mss}");
             }
         }
         assert!(!is_autotuned(2 * 9 * 2304, 1448), "less than ten segments");
@@ -184,7 +184,7 @@ mod tests {
         assert!(!may_grow(4_194_304, 1448, WMEM));
         assert!(!may_grow(8_000_000, 1448, WMEM), "asked for by force");
         assert!(!may_grow(1_000_000, 1448, WMEM), "asked for");
-        // The maximum is a multiple by chance.
+        // The maximum may be such a multiple by chance.
         assert!(!may_grow(1_304_064, 1448, Some([4096, 16_384, 1_304_064])));
     }
 }

@@ -1,4 +1,4 @@
-//! Shapers of the sender's own ports: the rate that they allow, and whether packets wait in them because of it.
+//! Traffic shapers of the sender's own ports: the rate that they allow, and whether packets wait in them because of it.
 
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::tcp::payload_sent;
@@ -12,11 +12,11 @@ use linerate_units::Rate;
 /// A queueing discipline or class with its own rate, which the sender's packets passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shaping {
-    /// `PORT KIND HANDLE`, as of the discipline.
+    /// Port, kind and handle of the queueing discipline: `PORT KIND HANDLE`.
     pub subject: String,
-    /// Highest rate that passes in all, counted in frames.
+    /// Highest total rate of all streams, counted in frames; `None` if there is no such limit.
     pub rate: Option<Rate>,
-    /// Highest rate of each stream.
+    /// Highest rate of each stream; `None` if there is no such limit.
     pub flow_rate: Option<Rate>,
     /// Bytes that the shaper counts for each packet in addition to the packet itself.
     pub frame: f64,
@@ -27,7 +27,7 @@ pub struct Shaping {
     pub held: Option<f64>,
 }
 
-/// Kinds of disciplines that count how often their limit delayed a packet.
+/// Kinds of queueing disciplines that count how often their limit delayed a packet.
 //= Linux, net/sched/sch_tbf.c, sch_htb.c and sch_cake.c: `overlimits`, of a class of htb since 5.0
 const COUNTING: [&str; 3] = ["tbf", "htb", "cake"];
 
@@ -39,14 +39,14 @@ impl Shaping {
         kind.is_some_and(|kind| COUNTING.contains(&kind))
     }
 
-    /// The highest goodput that the shaper allows, with the formula: its rate, less the bytes that it counts
-    /// in addition to the payload of a full packet.
+    /// The highest goodput that the shaper allows, with the formula: its rate, less the bytes that it counts for each
+    /// full packet in addition to the payload.
     pub fn ceiling(&self, packets: Packets, streams: u32) -> Option<(Rate, String)> {
         let shared = self.shared(packets, streams)?;
         Some((Rate((shared.capacity.high() * 8.0) as u64), shared.formula))
     }
 
-    /// The shaper's rate as a part of the path, which counts payload only.
+    /// The shaper as a part of the path that all streams share; its capacity counts payload only.
     pub(super) fn shared(&self, packets: Packets, streams: u32) -> Option<Shared> {
         let payload = packets.payload.0 as f64;
         let counted = packets.packet?.0 as f64 + self.frame;
@@ -76,19 +76,19 @@ impl Load {
     }
 }
 
-/// A queue longer than this multiple of the shaper's delay at the traffic's rate is due to the shaper's rate:
-/// traffic is not even.
+/// Ratio of a queue to the data that the shaper's set delay holds at the rate of the traffic. A longer queue is due to
+/// the shaper's rate; a smaller excess may be uneven traffic.
 const DELAYED: f64 = 1.2;
 
-/// Minimum number of packets in a discipline at which some wait, if the discipline keeps the packet being
-/// sent.
+/// Minimum number of packets in a queueing discipline at which some of them wait: the discipline may still keep the
+/// packet being sent.
 const SEVERAL: f64 = 2.0;
 
-/// Share of our bytes that a discipline must have sent to count as passed by all of them.
+/// Minimum share of the load's bytes that a queueing discipline must have sent, to count as passed by all of them.
 const PASSED: f64 = 0.9;
 
-/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the
-/// streams did. Filters choose the class of a packet, and its counter shows the choice.
+/// The shapers of the sender's own ports that the streams of `set` passed: those that sent about as much as the streams
+/// did. Filters choose the class of a packet, and the counter of the class shows the choice.
 pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option<Vec<Shaping>> {
     sending.about("qdisc", |_| true).next()?;
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
@@ -100,7 +100,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
             Some((shaping(set, queue, window)?, grown(queue, m::QDISC_BYTES)?))
         })
         .collect();
-    // Flows are spread over disciplines that are alike: the queues of one port.
+    // A port may have several queues with equal limits, over which flows are spread.
     let moved = |shaper: &Shaping| {
         let alike = all.iter().filter(|(other, _)| {
             let same = other.flow_rate.is_some() && other.flow_rate == shaper.flow_rate;
@@ -112,7 +112,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
-/// The configuration of a shaper with the counters of its discipline; `None` if it sets no rate.
+/// A shaper: its settings, and the counters of its queueing discipline; `None` if it sets no rate.
 fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     let value = |metric| mean(gauge(set, metric, window));
     let rate = |metric| value(metric).filter(|v| *v > 0.0).map(|v| Rate(v as u64));
@@ -135,8 +135,8 @@ fn shaping(set: &Table, queue: &Table, window: Window) -> Option<Shaping> {
     Some(Shaping { waiting, ..shaping })
 }
 
-/// Share of the samples in which a discipline held more packets than its intentional delay explains, plus the
-/// one being sent; `None` if it was not read.
+/// Share of the samples in which a queueing discipline held more than the packet being sent and those that its set
+/// delay explains; `None` if it was not read.
 fn waiting_for_it(set: &Table, queue: &Table, window: Window) -> Option<f64> {
     let delay = mean(gauge(set, m::SHAPER_DELAY, window))? / 1e9;
     let delayed = per_second(queue, m::QDISC_BYTES, window)? * delay * DELAYED;
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use linerate_units::Bytes;
 
-    /// A discipline or class that sent this many bytes, with its configured rates.
+    /// The tables of a queueing discipline or class that sent so many bytes, with its configured rates.
     fn queue(subject: &str, sent: i64, rate: i64, flow_rate: i64) -> [Table; 2] {
         [
             table(
@@ -173,7 +173,7 @@ mod tests {
         ]
     }
 
-    /// The subjects of the shapers that 1 MB of ours passed.
+    /// The shapers that a load of 1 MB passed.
     fn passed(queues: &[[Table; 2]]) -> Vec<Shaping> {
         let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
         let tables = queues.iter().flatten().cloned().chain([ours]);
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(passed(&total).len(), 0, "each has its own rate");
     }
 
-    /// The share of two samples in which packets wait for the rate of a netem of 1 Gb/s that sent 1 MB in a
-    /// second. It held this many packets and bytes in the second sample.
+    /// The share of two samples in which packets wait because of the rate of a netem of 1 Gb/s that sent 1 MB in a
+    /// second. In the second sample it held so many packets and bytes.
     fn waiting(delay: Option<i64>, packets: i64, bytes: i64) -> Option<f64> {
         let subject = "eth0 netem 1:";
         let sent = (m::QDISC_BYTES, [5, 1_000_005]);
@@ -226,15 +226,20 @@ mod tests {
     fn what_is_delayed_or_sent_does_not_wait_for_a_rate() {
         assert_eq!(waiting(Some(0), 1, 9_000), Some(0.0), "it is being sent");
         assert_eq!(waiting(Some(0), 2, 9_000), Some(0.5));
-        // A tenth of a second holds 100 kB.
+        // A delay of a tenth of a second holds 100 kB.
         assert_eq!(waiting(Some(100), 80, 119_000), Some(0.0));
         assert_eq!(waiting(Some(100), 80, 121_000), Some(0.5));
         assert_eq!(waiting(None, 80, 121_000), None, "nobody read its delay");
         let found = passed(&[queue("eth0 netem 1:", 1_000_000, 1_000, 0)]);
         assert_eq!(found[0].waiting, None, "nobody counted packets");
-        let told = |subject: &str| passed(&[queue(subject, 1_000_000, 1_000, 0)])[0].counts_held();
-        assert!(told("eth0 tbf 1:") && told("eth0 htb 1:10") && told("eth0 cake 1:"));
-        assert!(!told("eth0 netem 1:") && !told("eth0 hfsc 1:10") && !told("eth0 fq 1:"));
+        let result_of =
+            |subject: &str| passed(&[queue(subject, 1_000_000, 1_000, 0)])[0].counts_held();
+        assert!(
+            result_of("eth0 tbf 1:") && result_of("eth0 htb 1:10") && result_of("eth0 cake 1:")
+        );
+        assert!(
+            !result_of("eth0 netem 1:") && !result_of("eth0 hfsc 1:10") && !result_of("eth0 fq 1:")
+        );
     }
 
     #[test]

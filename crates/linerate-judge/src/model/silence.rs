@@ -1,4 +1,4 @@
-//! Time in mid-flow in which no payload arrived.
+//! Times in the middle of a load in which no payload arrived.
 
 use super::ends::end;
 use super::readings::{Window, growth};
@@ -6,14 +6,14 @@ use linerate_facts::metric as m;
 use linerate_plan::path::Side;
 use linerate_record::{Step, Table};
 
-/// Minimum share of a silence for which a thread of the load waited for its CPU, at which the wait is the
-/// reason.
+/// Minimum share of a silence for which a thread of the load waited for its CPU, so that this wait explains the
+/// silence.
 const WAITED: f64 = 0.5;
 
-/// Rates of received payload, with their starts. When no payload arrived in the middle of a flow, the rate of
-/// answers to the round trips of the sets `beside` the load is used: a path that passes small packets in both
-/// directions was not down, whatever the sender waits for. Before and after all payload, answers say nothing
-/// about the load.
+/// Rates of received payload, each with its start. Where no payload arrived in the middle of a load, the rate of
+/// answers to round trips of the sets `beside` the load is used instead: a path that carries small packets in both
+/// directions was not down, whatever the sender waits for. Before and after all payload, answers say nothing about the
+/// load.
 pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u64, f64)> {
     let subjects: Vec<String> = beside.iter().map(|set| format!("s{set}/tx")).collect();
     let asks = |subject: &str| subjects.iter().any(|s| subject.starts_with(s));
@@ -41,7 +41,7 @@ pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u
         .collect()
 }
 
-/// Samples in a row without any payload.
+/// Consecutive samples without any payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Silence {
     pub(super) samples: usize,
@@ -49,8 +49,7 @@ pub(super) struct Silence {
     to: u64,
 }
 
-/// Silences of two or more samples that lie between samples with payload. Each sample has its start and its
-/// rate.
+/// Silences of two or more samples between samples with payload. `ticks` holds the start and the rate of each sample.
 pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
     let heard: Vec<usize> = (0..ticks.len()).filter(|i| ticks[*i].1 > 0.0).collect();
     let between = heard.windows(2).filter(|pair| pair[1] - pair[0] > 2);
@@ -63,8 +62,8 @@ pub(super) fn silences(ticks: &[(u64, f64)]) -> Vec<Silence> {
 }
 
 impl Silence {
-    /// Number of times that the sender's timers of `set` ran out during the silence, up to the sample that
-    /// ends it.
+    /// Number of times that the retransmission timers of `set` expired during the silence, up to the end of the sample
+    /// that follows it.
     pub(super) fn timeouts(self, step: &Step, set: u32) -> f64 {
         let window = Window { from: self.from, to: self.to.saturating_add(step.plan.tick.0) };
         let prefix = format!("s{set}/");
@@ -75,8 +74,8 @@ impl Silence {
         grown.map(|(times, _)| times).sum()
     }
 
-    /// Whether all threads of an end that move payload of `set` waited for their CPUs in the meantime: it was
-    /// their host that kept them from going on, and no path.
+    /// Whether all threads of an end that move payload of `set` waited for their CPUs during the silence: then the host
+    /// stopped them, and not the path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
         let window = Window { from: self.from, to: self.to };
         let prefixes = [format!("s{set}/tx"), format!("s{set}/rx")];
@@ -116,18 +115,19 @@ mod tests {
         assert_eq!(of(&twice), [(2, 10, 30), (3, 50, 80)]);
     }
 
-    /// The rates of six samples of which two to four are silent, where round trips were answered in these.
+    /// The rates of six samples, of which samples 2 to 4 are silent, if round trips were answered in the samples
+    /// `answered`.
     fn heard_with(subject: &str, answered: &[usize]) -> Vec<f64> {
         heard_of(subject, answered, [5.0, 5.0, 0.0, 0.0, 0.0, 5.0])
     }
 
-    /// The same of other rates.
+    /// As `heard_with`, for samples with these rates.
     fn heard_of(subject: &str, answered: &[usize], rates: [f64; 6]) -> Vec<f64> {
         let bytes = (0..=6).map(|row| 64 * answered.iter().filter(|at| **at < row).count() as i64);
         let table = Table {
             source: m::WORKER_BYTES.source.to_owned(),
             subject: subject.to_owned(),
-            // Read 20 ms after the other end.
+            // The end is read 20 ms after the other one.
             at: (0..=6).map(|row| row * 100_000_000 + 20_000_000).collect(),
             columns: vec![Column {
                 name: m::WORKER_BYTES.name.into(),

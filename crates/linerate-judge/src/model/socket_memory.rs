@@ -1,4 +1,4 @@
-//! The memory that the kernels of the ends let TCP have.
+//! The limits of the memory that the hosts' kernels give TCP.
 
 use super::ends::end;
 use super::readings::{Window, gauge, mean, per_second};
@@ -14,17 +14,18 @@ pub struct SocketMemory {
     pub limit: String,
     /// The limit; `None` if this network namespace does not show it.
     pub most: Option<Bytes>,
-    /// The most memory that was in use at a reading.
+    /// The largest memory in use at any reading.
     pub used: Bytes,
-    /// The most that was ever in use; `None` if that is not counted.
+    /// The largest memory that was ever in use; `None` if that is not counted.
     pub ever: Option<Bytes>,
-    /// Share of the readings in which the kernel saved memory on the whole system; `None` of groups, and if it was not read.
+    /// Share of the readings in which the kernel saved memory on the whole system; `None` for control groups, and if it
+    /// was not read.
     pub pressed: Option<f64>,
-    /// How often in a second more was refused, or the limit was exceeded.
+    /// How often per second a request for more memory was refused, or the limit was exceeded.
     pub refused: f64,
 }
 
-/// The limits of an end; `None` if they were not read.
+/// The memory limits of an end; `None` if they were not read.
 pub(super) fn socket_memory(step: &Step, side: Side, window: Window) -> Option<Vec<SocketMemory>> {
     let tables = end(step, side)?.about(m::SOCKET_MEMORY_USED.source, |_| true);
     let limits: Vec<SocketMemory> = tables.filter_map(|table| limit(table, window)).collect();

@@ -1,10 +1,10 @@
-//! How figures of the base load vary within their step. This decides which differences between two runs are
+//! How figures of the base load vary within their step. This variation decides which differences between two runs are
 //! real.
 
 use super::datagrams::lost;
 use super::derive::{first, round_trips};
-use super::ends::{is_alone, receiving, sending};
-use super::load::{Over, load, stream_set};
+use super::ends::{is_alone, receiving, sending, stream_set};
+use super::load::{Over, load};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use linerate_facts::metric as m;
@@ -13,24 +13,23 @@ use linerate_plan::path::Direction;
 use linerate_record::{EndReadings, Record, Step};
 use linerate_units::stats::{Count, Histogram};
 
-/// Largest number of parts of a step: enough values to show their variation, each long enough to count in.
+/// Largest number of parts of a step: enough values to show their variation, and each part long enough to count in.
 const PARTS: u64 = 30;
 
 /// The counts of one part of a step's steady time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Segments that the sender retransmitted, out of the segments that it sent; `None` if they were not
-    /// read.
+    /// Number of segments that the sender retransmitted, and of all that it sent; `None` if they were not read.
     pub resent: Option<Count>,
-    /// Datagrams that were sent and not received, of those sent; `None` if they were not counted.
+    /// Number of datagrams lost, and of all that were sent; `None` if they were not counted.
     pub lost: Option<Count>,
     /// CPU time in seconds of the sending and of the receiving threads; `None` if it was not read.
     pub cpu: [Option<f64>; 2],
-    /// Payload in bytes that the sending and the receiving threads moved in that part.
+    /// Payload in bytes that the sending and the receiving threads moved in the part.
     pub bytes: [f64; 2],
 }
 
-/// The base load of a direction in equal parts of its steady time; none if it was not measured.
+/// The base load of a direction, in equal parts of its steady time; empty if it was not measured.
 pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     let Some(step) = base(record, direction) else {
         return Vec::new();
@@ -62,24 +61,24 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     split(steady, step.plan.tick.0).filter_map(of).collect()
 }
 
-/// Every round trip of the idle path; `None` if none was timed.
+/// All round trips of the idle path; `None` if none was timed.
 pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
     round_trips(record, first(record, |p| matches!(p, Purpose::IdleLatency))?)
 }
 
-/// Every round trip during the base load of a direction.
+/// All round trips that were timed during the base load of a direction.
 pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogram> {
     round_trips(record, base(record, direction)?)
 }
 
-/// The step that the model uses as the base load.
+/// The step whose load the model uses as the base load.
 fn base(record: &Record, direction: Direction) -> Option<&Step> {
     let is = |p: &Purpose| matches!(p, Purpose::Base { direction: d } if *d == direction);
     let mut all = record.steps.iter().filter(|s| is(&s.plan.purpose));
     all.find(|step| load(record, step, direction).is_some())
 }
 
-/// Equal windows, none shorter than a tick.
+/// Splits a window into equal parts, none shorter than a tick.
 fn split(window: Window, tick: u64) -> impl Iterator<Item = Window> {
     let length = window.to.saturating_sub(window.from);
     let parts = (length / tick.max(1)).min(PARTS);
@@ -89,7 +88,7 @@ fn split(window: Window, tick: u64) -> impl Iterator<Item = Window> {
     })
 }
 
-/// CPU time in seconds, if all of it was read, and payload in bytes, of the threads whose names begin with
+/// CPU time in seconds (`None` if not all of it was read) and payload in bytes of the threads whose names begin with
 /// `prefix`; `None` if payload was not read.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Option<f64>, f64)> {
     let (mut cpu, mut bytes) = (Some(0.0), None);

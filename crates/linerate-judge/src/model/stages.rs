@@ -1,4 +1,4 @@
-//! The path as a list of stages from the near program to the far one: the parts of each, and its ceiling.
+//! The path as a list of stages from the near program to the far one, each with its parts and its ceilings.
 
 use super::{Ceiling, DirectionModel, Load, Model};
 use linerate_facts::block::BlockDevice;
@@ -12,21 +12,20 @@ use linerate_plan::transport::TCP;
 use linerate_record::Host;
 use linerate_units::Bytes;
 
-/// A stage of the chain that bytes cross, at one place.
+/// A stage of the path at one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathStage {
-    /// The kind of stage.
+    /// Which stage of the path this is.
     pub stage: Stage,
-    /// The place of the stage.
+    /// The place of the stage: an end, or the path between the ends.
     pub side: Place,
-    /// Parts of the stage in words, in the order in which the bytes cross them. Empty if they could not be
-    /// read.
+    /// Parts of the stage in words, in the order in which bytes cross them. Empty if they could not be read.
     pub parts: Vec<String>,
-    /// The lowest ceiling of the stage in each direction, forward first, where one is known.
+    /// The lowest ceiling of the stage in each direction, forward first; `None` if none is known.
     pub ceilings: [Option<Ceiling>; 2],
 }
 
-/// Whether the port is emulated by this host or by the hypervisor.
+/// Shown instead of a slot, for a port that this host or a hypervisor emulates.
 const NO_SLOT: &str = "none: the port is virtual";
 
 /// The stages of a path in the order of the forward direction.
@@ -58,7 +57,7 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
     out.chain(between.then_some(net)).chain(into).collect()
 }
 
-/// The lowest ceiling of each direction at a place. A wire belongs to its port.
+/// The lowest ceiling at a place, for each direction. The ceiling of a wire is shown at its port.
 fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
     let given = if stage == Stage::Port { Stage::Net } else { stage };
     Direction::ALL.map(|way| {
@@ -97,7 +96,7 @@ fn app(model: &Model, facts: &HostFacts) -> Vec<String> {
     version.into_iter().chain(streams).collect()
 }
 
-/// The settings of the sockets of the base loads, in words.
+/// The socket settings of the base loads at one end, in words.
 fn socket(model: &Model, side: Side) -> Vec<String> {
     let mut parts = Vec::new();
     for DirectionModel { direction, base, .. } in &model.directions {
@@ -129,20 +128,20 @@ fn cpu(facts: &HostFacts) -> Vec<String> {
     parts
 }
 
-/// `nvme0n1 (Samsung SSD 990, pcie)`.
+/// A disk in words: `nvme0n1 (Samsung SSD 990, pcie)`.
 fn disk(disk: &BlockDevice) -> String {
     let known = [&*disk.model, &*disk.transport, disk.layer.name()];
     let details: Vec<&str> = known.into_iter().filter(|text| !text.is_empty()).collect();
     format!("{} ({})", disk.name, details.join(", "))
 }
 
-/// `0000:01:00.0, node 1`, of a disk whose slot is known.
+/// The slot of a disk in words: `0000:01:00.0, node 1`; `None` if it is unknown.
 fn slot_of_disk(disk: &BlockDevice) -> Option<String> {
     let node = disk.node.map_or(String::new(), |node| format!(", node {node}"));
     (!disk.pci.is_empty()).then(|| format!("{}{node}", disk.pci))
 }
 
-/// The links between memory and an RDMA device, those nearest to memory first.
+/// The PCIe links between memory and an RDMA device, those nearest to memory first.
 fn slots_of(end: &RdmaEnd) -> Vec<String> {
     if end.software {
         return vec!["none: software makes the device".to_owned()];
@@ -152,7 +151,7 @@ fn slots_of(end: &RdmaEnd) -> Vec<String> {
     links.iter().rev().map(link).chain(node).collect()
 }
 
-/// `mlx5_0 port 1 (4x HDR, packets of 4096 B)`.
+/// The port of an RDMA device in words: `mlx5_0 port 1 (4x HDR, packets of 4096 B)`.
 fn device_port(end: &RdmaEnd) -> String {
     let link = end.link().map(|link| format!("{link}, "));
     let link = link.unwrap_or_default();
@@ -161,7 +160,7 @@ fn device_port(end: &RdmaEnd) -> String {
     format!("{}{on} ({link}packets of {} B)", end.name(), end.mtu)
 }
 
-/// The links between memory and the cards, those nearest to memory first.
+/// The PCIe links between memory and the cards, those nearest to memory first.
 fn slots(facts: &HostFacts) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let route = facts.route.as_ref();
@@ -185,7 +184,7 @@ fn slots(facts: &HostFacts) -> Vec<String> {
     parts
 }
 
-/// `0000:01:00.0 at 8 GT/s x4 (card 8 GT/s x8, slot 8 GT/s x4), payload 256 B`.
+/// A PCIe link in words: `0000:01:00.0 at 8 GT/s x4 (card 8 GT/s x8, slot 8 GT/s x4), payload 256 B`.
 fn link(crossing: &Crossing<'_>) -> String {
     let (device, now) = (crossing.device, crossing.now);
     if crossing.is_tunnel {
@@ -200,7 +199,7 @@ fn link(crossing: &Crossing<'_>) -> String {
     format!("{} at {now}{ends}{}", device.address, payload.unwrap_or_default())
 }
 
-/// The port of the route, then the ports below it.
+/// The port of the route, then the ports below it, in words.
 fn ports(facts: &HostFacts) -> Vec<String> {
     match &facts.route {
         Some(route) if !route.ports.is_empty() => route.ports.iter().map(nic).collect(),
@@ -208,7 +207,7 @@ fn ports(facts: &HostFacts) -> Vec<String> {
     }
 }
 
-/// A port of which no more is known than itself.
+/// A port whose details and lower ports are unknown.
 fn in_brief(port: &Port) -> Nic {
     let mut nic = Nic {
         name: port.name.clone(),
@@ -222,7 +221,7 @@ fn in_brief(port: &Port) -> Nic {
     nic
 }
 
-/// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
+/// A port in words: `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
 fn nic(nic: &Nic) -> String {
     let speed = nic.link.speed.filter(|_| !nic.is_virtual);
     let half = nic.is_half() && !nic.is_virtual;
@@ -252,7 +251,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
         Some(gateway) => format!("by the router {gateway}"),
         None if model.same_machine => "within one machine".to_owned(),
         None => match near.and_then(|host| host.facts.port.as_ref()) {
-            // The ends of a tunnel are neighbours in it, but may be far apart.
+            // The ends of a tunnel are neighbours inside the tunnel, but the hosts may be far apart.
             Some(port) if port.is_virtual && !port.is_ethernet => {
                 format!("by the tunnel {}", port.name)
             }
@@ -267,7 +266,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Asked;
+    use crate::model::Requested;
     use linerate_facts::memory::Channels;
     use linerate_facts::nic::Duplex;
     use linerate_facts::route::Route;
@@ -286,7 +285,7 @@ mod tests {
         Model {
             hosts,
             same_machine: false,
-            asked: Asked::default(),
+            requested: Requested::default(),
             idle: None,
             directions: Vec::new(),
             both: Vec::new(),

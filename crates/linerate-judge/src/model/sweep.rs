@@ -1,10 +1,10 @@
-//! The results of a sweep: each setting by its rounds, the knee, and which setting costs less.
+//! The results of a sweep: each setting over its rounds, the knee, and which setting costs less CPU time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ends::{receiving, sending};
-use super::load::slice_goodput;
+use super::goodput::slice_goodput;
 use super::once::cpu_per_byte;
 use super::readings::Window;
 use super::workers::threads;
@@ -20,19 +20,19 @@ use linerate_units::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 /// The settings that a sweep compares, and how it measures them.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
-    /// Factor that is varied.
+    /// The factor that is varied.
     pub swept: Swept,
-    /// The settings.
+    /// The settings that are compared.
     pub settings: Vec<Knobs>,
     /// Direction of the payload.
     pub direction: Direction,
-    /// Number of rounds and length of slices.
+    /// Number of rounds, and length of slices.
     pub pace: Pace,
-    /// Settings that an end refused, and why: filled in while it is measured.
+    /// Settings that an end refused, with the reason; filled in during the measurement.
     pub left_out: Vec<Gap>,
 }
 
-/// Minimum share of the best setting's goodput at which another setting is as good.
+/// Minimum share of the best setting's goodput, at which another setting counts as equally good.
 const KNEE: f64 = 0.95;
 
 /// A sweep of one direction.
@@ -40,67 +40,65 @@ const KNEE: f64 = 0.95;
 pub struct Sweep {
     /// Settings of the sweep, in their order, measured or not.
     pub settings: Vec<Setting>,
-    /// The setting that the others are compared with: copies if possible, else the one with most goodput.
-    /// `None` if nothing was measured.
+    /// Index of the setting with which the others are compared: the one with copies if there is one, else the one with
+    /// the highest goodput. `None` if nothing was measured.
     pub reference: Option<usize>,
-    /// The setting above which larger ones gain nothing; `None` if it is not requested or unknown.
+    /// The knee: larger settings gain little. `None` if it is not requested or unknown.
     pub knee: Option<Knee>,
-    /// The falls of the rate as arrays of memory grow, in order: at each of them a cache is full. Empty for
-    /// other sweeps.
+    /// The falls of the rate as memory arrays grow, in order: at each fall a cache is full. Empty for other sweeps.
     pub falls: Vec<Fall>,
 }
 
-/// A fall of the rate from one setting to another one, by number: it is as good as before up to the first, and holds again
-/// from the second on.
+/// A fall of the rate between two settings, by index: up to the first, the rate is as good as before; from the second
+/// on, it holds again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fall {
-    /// Index of the last setting before it.
+    /// Index of the last setting before the fall.
     pub from: usize,
-    /// Index of the first setting after it.
+    /// Index of the first setting after the fall.
     pub to: usize,
 }
 
-/// A setting of a sweep.
+/// A setting of a sweep, and its results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The settings that its connections are made with.
+    /// The settings with which the connections are made.
     pub knobs: Knobs,
-    /// Goodput over its rounds; `None` if none was measured.
+    /// Goodput over the rounds of the setting; `None` if no round was measured.
     pub goodput: Option<Estimate>,
-    /// CPU time of the threads that move payload, nanoseconds for each byte: of the sender and of the
-    /// receiver.
+    /// CPU time of the threads that move payload, in nanoseconds for each byte, of the sender and of the receiver.
     pub cpu: ByRole<Option<Estimate>>,
     /// The share of the setting's zero-copy sends that the kernel copied anyway.
     pub copied: Option<f64>,
-    /// Goodput in multiples of the reference's.
+    /// Goodput in multiples of the goodput of the reference setting.
     pub goodput_ratio: Option<Interval>,
-    /// The sender's CPU time for each byte in multiples of the reference's.
+    /// The sender's CPU time for each byte, in multiples of that of the reference setting.
     pub cpu_ratio: Option<Interval>,
 }
 
-/// The smallest value from which on larger ones gain little: within 5 % of the best goodput.
+/// The smallest setting whose goodput is within 5 % of the best, so that larger ones gain little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Knee {
-    /// Index of that value by the estimates alone. If it is the last one that was measured, goodput may still grow.
+    /// Index of that setting by the estimates alone. If it is the last setting measured, goodput may still grow.
     pub at: usize,
-    /// Index of the smallest value that may be that close, by the intervals.
+    /// Index of the smallest setting that may be within 5 % of the best, by the intervals.
     pub from: usize,
-    /// Index of the smallest value that is certainly that close.
+    /// Index of the smallest setting that is certainly within 5 % of the best.
     pub to: usize,
 }
 
-/// What a setting costs compared to another one.
+/// Whether a setting costs less or more CPU time than another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Less: the whole interval is below 0.97.
+    /// It costs less: the whole interval of the ratio is below 0.97.
     Less,
-    /// The same: the whole interval is within 0.97 to 1.03.
+    /// It costs the same: the whole interval of the ratio is within 0.97 to 1.03.
     Same,
-    /// More: the whole interval is above 1.03.
+    /// It costs more: the whole interval of the ratio is above 1.03.
     More,
-    /// None of these cases.
-    Untold,
+    /// The interval of the ratio fits none of these cases.
+    Unclear,
 }
 
 impl Cost {
@@ -113,20 +111,20 @@ impl Cost {
         } else if is_equal(ratio) {
             Self::Same
         } else {
-            Self::Untold
+            Self::Unclear
         }
     }
 }
 
 impl Setting {
-    /// The CPU cost of its sender relative to the reference. `None` if CPU time is unknown, and for the
-    /// reference.
+    /// The sender's CPU cost compared with the reference setting. `None` if CPU time is unknown, and for the reference
+    /// itself.
     pub fn cost(&self) -> Option<Cost> {
         self.cpu_ratio.map(Cost::of)
     }
 }
 
-/// The measurement of one slice of a sweep.
+/// The measured values of one slice of a sweep.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     goodput: f64,
@@ -134,7 +132,7 @@ struct Slice {
     copied: Option<f64>,
 }
 
-/// The sweep of a record over the values of `axis` in `direction`.
+/// The sweep of a record over the values of `axis`, in one direction.
 pub fn sweep(record: &Record, swept: Swept, axis: &Axis, direction: Direction) -> Sweep {
     let is = |set: &Set, value: &AxisValue| {
         set.plan.pattern.direction() == Some(direction) && swept.value(&set.plan.knobs) == *value
@@ -170,8 +168,8 @@ pub fn sweep(record: &Record, swept: Swept, axis: &Axis, direction: Direction) -
     Sweep { falls, knee: knee.and_then(|best| knee_of(&ratios, best)), settings, reference }
 }
 
-/// The steps that use a set which `is` picks, with its number, and whether they count: the first step of a set warms its
-/// connections up.
+/// The steps with a set that `is` selects, each with the number of the set and whether it counts: the first step of a
+/// set only warms its connections up.
 pub(super) fn steps_of(record: &Record, is: impl Fn(&Set) -> bool) -> Vec<(&Step, u32, bool)> {
     let mut warm: Vec<u32> = Vec::new();
     let mut found = Vec::new();
@@ -186,8 +184,8 @@ pub(super) fn steps_of(record: &Record, is: impl Fn(&Set) -> bool) -> Vec<(&Step
     found
 }
 
-/// The rounds of a setting, whose sets `is` picks; `None` for a disturbed one. Connections that were lost and made again
-/// during a round have no value in that round.
+/// The rounds of a setting, whose sets `is` selects; `None` for a disturbed round. Connections that were lost and made
+/// again during a round have no value in that round.
 fn slices(record: &Record, direction: Direction, is: impl Fn(&Set) -> bool) -> Vec<Option<Slice>> {
     let steps = steps_of(record, is).into_iter();
     let rounds = steps.skip(1).map(|(step, set, counts)| {
@@ -252,7 +250,7 @@ fn reference(swept: Swept, settings: &[Setting]) -> Option<usize> {
     }
 }
 
-/// The values of two settings in the rounds that both have.
+/// The values of two settings, in the rounds that both have.
 fn pairs(
     over: &[Option<Slice>],
     under: &[Option<Slice>],
@@ -265,8 +263,8 @@ fn pairs(
     both.filter_map(pair).collect()
 }
 
-/// The knee of settings with these goodputs in multiples of the best one's; `None` if nothing was compared
-/// with it.
+/// The knee of settings with these goodputs, in multiples of the best setting's; `None` if no setting was compared with
+/// the best one.
 fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     let itself = Interval { low: 1.0, mid: 1.0, high: 1.0 };
     let ratio = |at: usize| {
@@ -281,20 +279,20 @@ fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
     })
 }
 
-/// Share of the earlier rate below which a rate counts as fallen.
+/// Ratio to the earlier rate below which a rate counts as fallen.
 const FALLEN: f64 = 0.85;
 
-/// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the
-/// last one that was about as good. A fall begins at the last setting that was that much faster, and goes on
-/// while each setting is slower than the one before. `ratio` is the rate of a setting over the rate of another;
-/// it is called only for settings that are `known`.
+/// Where rates fall: by more than noise and by more than a seventh, compared with the best setting and with the last
+/// one that was about as good. A fall begins at the last setting that was faster by that much, and continues while each
+/// setting is slower than the one before. `ratio` is the rate of a setting over the rate of another; it is called only
+/// for settings that are `known`.
 fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -> Vec<Fall> {
     let mut falls: Vec<Fall> = Vec::new();
     let Some((&first, rest)) = known.split_first() else {
         return falls;
     };
-    // The best setting since the last fall, the last setting that is about as good, and whether the setting
-    // before was part of a fall.
+    // The best setting since the last fall, the last setting that is about as good, and whether the previous setting
+    // was part of a fall.
     let (mut best, mut holds, mut falling) = (first, first, false);
     for &at in rest {
         let (Some(to_best), Some(to_last)) = (ratio(at, best), ratio(at, holds)) else {
@@ -306,7 +304,7 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
         match falls.last_mut() {
             Some(last) if fallen && falling => last.to = at,
             _ if fallen => {
-                // Settings that were a little slower since then are no part of the fall.
+                // Settings that were only a little slower since then are not part of the fall.
                 let between = known.iter().rev().filter(|s| (holds..at).contains(*s));
                 let from =
                     between.copied().find(|from| ratio(at, *from).is_some_and(|to| is_fall(&to)));
@@ -359,16 +357,17 @@ mod tests {
         assert_eq!(of(&[100.0, 90.0, 86.0], 0.01), none);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.01), [[1, 2]]);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.2), none, "within noise");
-        // A little less than a seventh, and more, below the best: the fall is where the rate drops.
+        // One setting is a little less than a seventh below the best, and others are more: the fall is where the rate
+        // drops.
         assert_eq!(of(&[100.0, 89.0, 84.0, 84.0, 83.0, 66.0, 66.0], 0.01), [[4, 5]]);
-        // A steady decline falls from where it was a seventh faster.
+        // A steady decline is a fall from the last setting that was a seventh faster.
         assert_eq!(of(&[100.0, 90.0, 81.0, 73.0, 70.0], 0.01), [[1, 3]]);
-        // Three levels; the first fall takes two settings.
+        // Three levels of the rate; the first fall extends over two settings.
         let caches = [90.0, 100.0, 70.0, 50.0, 49.0, 50.0, 20.0, 19.0];
         assert_eq!(of(&caches, 0.01), [[1, 3], [5, 6]]);
-        // What is lower before, and not surely so, is no part of the fall.
+        // A setting that was lower before, but not certainly so, is not part of the fall.
         assert_eq!(of(&[100.0, 84.0, 80.0, 50.0], 0.3), [[2, 3]]);
-        // A slow decline is one once what is lost since the last that was good counts by itself.
+        // A slow decline is a fall once its loss since the last good setting exceeds a seventh.
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 77.0], 0.01), none);
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 76.0], 0.01), [[2, 4]]);
         assert_eq!(of(&[100.0, 0.0, 50.0], 0.01), [[0, 2]], "one was not measured");
@@ -385,7 +384,7 @@ mod tests {
         assert_eq!(knee(&[low, of(0.93, 0.94, 0.9499), None], 2), Some([2, 2, 2]));
         assert_eq!(knee(&[low, of(0.93, 0.949, 0.95), None], 2), Some([1, 2, 2]));
         assert_eq!(knee(&[low, of(0.94, 0.95, 0.96), None], 2), Some([1, 1, 2]));
-        // What falls again after the best one is no matter.
+        // A lower setting after the best one does not matter.
         assert_eq!(knee(&[low, None, of(0.9, 0.91, 0.92)], 1), Some([1, 1, 1]));
         assert_eq!(knee(&[None, low], 0), Some([0, 0, 0]));
         assert_eq!(knee(&[None, None], 0), None, "nothing to compare with");
@@ -396,10 +395,10 @@ mod tests {
     fn a_cost_is_told_where_the_whole_interval_says_so() {
         for (low, high, cost) in [
             (0.5, 0.969, Cost::Less),
-            (0.5, 0.97, Cost::Untold),
+            (0.5, 0.97, Cost::Unclear),
             (0.97, 1.03, Cost::Same),
-            (0.97, 1.031, Cost::Untold),
-            (1.03, 1.5, Cost::Untold),
+            (0.97, 1.031, Cost::Unclear),
+            (1.03, 1.5, Cost::Unclear),
             (1.031, 1.5, Cost::More),
         ] {
             let mid = f64::midpoint(low, high);

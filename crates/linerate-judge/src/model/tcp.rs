@@ -1,4 +1,4 @@
-//! The counts of a set's TCP connections at their sender.
+//! The counts of a set's TCP connections at their sending end.
 
 use super::TcpShares;
 use super::held::Held;
@@ -10,18 +10,17 @@ use linerate_record::{EndReadings, Table};
 use linerate_units::stats::{Count, SHORTEST};
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// Bits of `tcpi_options`: windows are scaled, acknowledgements are selective.
+/// Bits of `tcpi_options`: windows are scaled; acknowledgements are selective.
 //= Linux, include/uapi/linux/tcp.h: TCPI_OPT_WSCALE, TCPI_OPT_SACK
 const SCALING: u8 = 4;
 const SACK: u8 = 2;
 
-/// Mean share of a congestion window that is in flight if this window limits the sender.
+/// Mean share of a congestion window that is in flight, if that window limits the sender.
 const FULL_CWND: f64 = 0.9;
-/// Share of the samples in which the window must have been constant: it starts small.
+/// Share of the samples in which the congestion window must have been constant: it starts small.
 const MOSTLY: f64 = 0.8;
 
-/// Bytes of payload that a set sent over a window, what it retransmitted included; `None` if a counter is
-/// missing.
+/// Bytes of payload that a set sent in a window, retransmissions included; `None` if a counter is missing.
 pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let grown = |t: &Table, metric| growth(t, metric, window).map(|(grown, _)| grown);
     let prefix = format!("s{set}/");
@@ -30,14 +29,14 @@ pub(super) fn payload_sent(sending: &EndReadings, set: u32, window: Window) -> O
         let read: Option<f64> = sockets.map(|t| grown(t, m::TCP_BYTES_SENT)).sum();
         return read.map(|bytes| bytes * stands_for(sending, set));
     }
-    // Datagrams are never retransmitted.
+    // A transport without TCP sockets: datagrams are never retransmitted.
     let prefix = format!("s{set}/tx");
     let workers = sending.about("worker", |s| s.starts_with(&prefix));
     workers.map(|t| grown(t, m::WORKER_BYTES)).sum()
 }
 
-/// Segments that all streams of a set sent over a window, and the number of them that were retransmitted;
-/// `None` if a counter is missing.
+/// Number of segments that all streams of a set sent in a window, and of those retransmitted; `None` if a counter is
+/// missing.
 pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let prefix = format!("s{set}/");
     let count = |table: &Table| {
@@ -54,8 +53,8 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     })
 }
 
-/// Segments that all streams of a set retransmitted over a window; `None` if a sender does not report them.
-pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
+/// Segments that all streams of a set retransmitted in a window; `None` if a sender does not report them.
+pub(super) fn retransmits(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(sending, &prefix).into_iter();
     let each: Option<Vec<f64>> =
@@ -64,7 +63,7 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
 
-/// Segments in a second that the connections of a set received at one end, with payload and without; `None` if not all
+/// Segments per second that the connections of a set received at one end, with payload or without; `None` if not all
 /// were counted.
 pub(super) fn segments_received(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
@@ -75,19 +74,18 @@ pub(super) fn segments_received(end: &EndReadings, set: u32, window: Window) -> 
     Some(all.iter().sum::<f64>() * stands_for(end, set))
 }
 
-/// The least time by which the readings of two ends may differ, whatever their clocks say; and how small a
-/// share of the retransmitted segments the segments of this time, and those in flight, must be.
+/// Least time by which the readings of two ends may differ, whatever their clocks show; and largest share of the
+/// retransmitted segments that the segments sent in this time, and those in flight, may be.
 const APART: Nanos = Nanos::from_millis(20);
 const FEW: f64 = 0.1;
 
-/// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver
-/// did not get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an
-/// acknowledgement names one range only, and one acknowledgement covers several segments that arrive out of
-/// order. Nothing is in flight when a step begins; a few missing segments at its end may be. `None` if there
-/// are too few retransmissions, where not all connections were read at both ends, or where the number is
-/// impossible.
+/// The share of a set's retransmissions in a step that were needless: all but the segments that the receiver did not
+/// get. The receiver's segment count includes duplicates. Its reports (DSACK) show fewer, since an acknowledgement
+/// names only one range, and one acknowledgement covers several segments that arrive out of order. Nothing is in flight
+/// when a step begins; a few missing segments at its end may be. `None` if there are too few retransmissions, if not
+/// all connections were read at both ends, or if the number is impossible.
 //= RFC 2883, section 4; Linux, __tcp_ack_snd_check(): SACK compression
-pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
+pub(super) fn duplicated(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
     let prefix = format!("s{set}/");
     let sockets = |end| about_tcp(end, &prefix);
     let (senders, receivers) = (sockets(sending), sockets(receiving));
@@ -96,7 +94,7 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
         let grown = from.iter().map(|socket| growth(socket, metric, step));
         grown.map(|grown| grown.map(|(count, _)| count)).sum()
     };
-    let again = count(&senders, m::TCP_RETRANS)?;
+    let repeated = count(&senders, m::TCP_RETRANS)?;
     let all = count(&senders, m::TCP_SEGS_OUT)?;
     let missing = all - count(&receivers, m::TCP_SEGS_IN)?;
     let unacked = |socket: &&Table| Some(*socket.column(m::TCP_UNACKED)?.last()? as f64);
@@ -107,12 +105,12 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
     let read = pairs.map(|(one, other)| Some(one.at.last()?.abs_diff(*other.at.last()?)));
     let by = Nanos(read.flatten().max()?).max(APART).secs();
     let apart = all * by / secs.max(by);
-    let tells = again > 0.0 && apart <= again * FEW;
+    let tells = repeated > 0.0 && apart <= repeated * FEW;
     let whole = senders.len() == receivers.len() && stands_for(sending, set) <= 1.0;
-    // A port that coalesces segments may not report their number, and a network may copy them.
-    let possible = (-apart..=again + in_flight + apart).contains(&missing);
-    let lost = Some(missing).filter(|missing| *missing > in_flight.min(again * FEW));
-    (whole && tells && possible).then(|| (again - lost.unwrap_or(0.0)).max(0.0) / again)
+    // A port that coalesces segments may not report their number, and a network may duplicate segments.
+    let possible = (-apart..=repeated + in_flight + apart).contains(&missing);
+    let lost = Some(missing).filter(|missing| *missing > in_flight.min(repeated * FEW));
+    (whole && tells && possible).then(|| (repeated - lost.unwrap_or(0.0)).max(0.0) / repeated)
 }
 
 /// The sockets of one end whose subjects begin with `prefix`.
@@ -120,7 +118,7 @@ fn about_tcp<'a>(end: &'a EndReadings, prefix: &'a str) -> Vec<&'a Table> {
     end.about("tcp", move |s| s.starts_with(prefix)).collect()
 }
 
-/// Number of streams per connection that was read: of very many streams, some represent all.
+/// Number of streams for each connection that was read: if there are very many streams, only some of them are read.
 fn stands_for(end: &EndReadings, set: u32) -> f64 {
     let prefix = format!("s{set}/");
     let read = end.about("tcp", |s| s.starts_with(&prefix)).count();
@@ -128,13 +126,13 @@ fn stands_for(end: &EndReadings, set: u32) -> f64 {
     (all as f64 / read.max(1) as f64).max(1.0)
 }
 
-/// The sender's TCP counters, averaged over streams. Zero duplicates is a reading only where the receiver is
-/// known to report duplicates (`duplicates_told`).
+/// The sender's TCP counters, averaged over streams. A count of zero duplicates is valid only if the receiver is known
+/// to report duplicates (`duplicates_reported`).
 pub(super) fn tcp(
     sending: &EndReadings,
     set: u32,
     window: Window,
-    duplicates_told: bool,
+    duplicates_reported: bool,
     writer: Writer,
 ) -> TcpShares {
     let prefix = format!("s{set}/");
@@ -175,7 +173,7 @@ pub(super) fn tcp(
         marked: total(m::TCP_DELIVERED_CE)
             .zip(total(m::TCP_DELIVERED).filter(|all| *all > 0.0))
             .map(|(marked, all)| marked / all),
-        retransmitted: repeated.map(|(again, all)| again / all),
+        retransmitted: repeated.map(|(repeated, all)| repeated / all),
         segments: counted.and_then(|count| per_sec(count.of)),
         repeated: counted.and_then(|count| per_sec(count.events)),
         repeated_ever: most(all(&tables, m::TCP_RETRANS)),
@@ -183,38 +181,38 @@ pub(super) fn tcp(
         timer_limited: timers(total(m::TCP_TOTAL_RTO), secs, tables.len() as f64 * each),
         reordered: total(m::TCP_REORD_SEEN).and_then(per_sec),
         needless: total(m::TCP_DSACK_DUPS)
-            .filter(|_| tells_duplicates(&tables, duplicates_told))
+            .filter(|_| tells_duplicates(&tables, duplicates_reported))
             .and_then(per_sec),
         max_pacing: mean(all(&tables, m::TCP_MAX_PACING_RATE)).map(|v| Rate(v.max(0.0) as u64)),
         send_memory: mean(all(&sockets, m::SOCKET_SNDBUF)).map(|v| Bytes(v.max(0.0) as u64)),
     }
 }
 
-/// Every value of a metric in a window.
+/// All values of a gauge of these tables in a window.
 fn all(from: &[&Table], metric: m::Metric, window: Window) -> impl Iterator<Item = f64> {
     from.iter().flat_map(move |t| gauge(t, metric, window))
 }
 
-/// Whether the windows of all streams are scaled, by the options of each.
+/// Whether the windows of all streams are scaled, by the TCP options of each stream.
 fn scaled(options: impl Iterator<Item = f64>) -> Option<bool> {
     let scaled = options.map(|options| options as u8 & SCALING != 0);
     scaled.reduce(|all, scaled| all && scaled)
 }
 
-/// The largest of counts.
+/// The largest one of these counts.
 fn most(counts: impl Iterator<Item = f64>) -> Option<u64> {
     let most = counts.reduce(f64::max);
     most.map(|most| most as u64)
 }
 
-/// The least share of `secs` that each of `streams` streams waited for the timers that ran out.
+/// The least share of `secs` for which each of `streams` streams waited for its expired timers.
 fn timers(ran_out: Option<f64>, secs: f64, streams: f64) -> Option<f64> {
     let waited = ran_out.filter(|_| secs > 0.0)? * TIMEOUT.secs() / secs;
     Some((waited / streams.max(1.0)).min(1.0))
 }
 
-/// The mean congestion window, if the window of every stream settled at one value, was full, and no longer
-/// changed. `None` if one did not, or if there are too few samples.
+/// The mean congestion window, if that of every stream settled at one value, was full, and no longer changed. `None` if
+/// one did not, or if there are too few samples.
 fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes> {
     let stood = |table: &&Table| {
         let cwnd: Vec<f64> = gauge(table, m::TCP_CWND, window).collect();
@@ -229,8 +227,8 @@ fn stood(tables: &[&Table], window: Window, mss: Option<Bytes>) -> Option<Bytes>
     Some(Bytes((segments * mss?.0 as f64) as u64))
 }
 
-/// Whether the receiver reports duplicate segments. It does if both ends agreed on selective acknowledgements,
-/// or if it did so before.
+/// Whether the receiver reports duplicate segments: if both ends agreed on selective acknowledgements, or if it is
+/// known to have done so before.
 //= Linux, tcp_dsack_set()
 fn tells_duplicates(tables: &[&Table], known: bool) -> bool {
     let of = |table: &&Table| {
@@ -280,19 +278,19 @@ mod tests {
 
     #[test]
     fn what_both_ends_counted_tells_how_much_was_sent_again_for_nothing() {
-        // In a second, of 1000 segments sent: 20 may be read of one end alone.
-        let at = |again: i64, came: i64, flown: i64, others: usize| {
+        // 1000 segments were sent in a second; 20 of them may be read at one end only.
+        let at = |repeated: i64, arrived: i64, flown: i64, others: usize| {
             let end = |rows: &[(m::Metric, [i64; 2])], sockets: usize| EndReadings {
                 tables: (0..sockets).map(|n| table(&format!("s1/{n}"), rows)).collect(),
                 ..EndReadings::default()
             };
             let rows = [
-                (m::TCP_RETRANS, [5, 5 + again]),
+                (m::TCP_RETRANS, [5, 5 + repeated]),
                 (m::TCP_SEGS_OUT, [7, 1007]),
                 (m::TCP_UNACKED, [99, flown]),
             ];
-            let receiver = end(&[(m::TCP_SEGS_IN, [3, 3 + came])], others);
-            came_twice(&end(&rows, 1), &receiver, 1)
+            let receiver = end(&[(m::TCP_SEGS_IN, [3, 3 + arrived])], others);
+            duplicated(&end(&rows, 1), &receiver, 1)
         };
         assert_eq!((at(400, 1000, 0, 1), at(400, 900, 0, 1)), (Some(1.0), Some(0.75)));
         assert_eq!((at(400, 980, 20, 1), at(400, 900, 20, 1)), (Some(1.0), Some(0.75)));
@@ -312,7 +310,7 @@ mod tests {
             "copied by a network"
         );
         assert_eq!((at(200, 1000, 0, 1), at(199, 1000, 0, 1)), (Some(1.0), None));
-        // More than a tenth of them is not taken for what is in flight.
+        // More than a tenth of the retransmitted segments is not taken for segments in flight.
         assert_eq!((at(400, 960, 90, 1), at(400, 950, 90, 1)), (Some(1.0), Some(0.875)));
         assert_eq!((at(400, 1000, 0, 0), at(400, 1000, 0, 2)), (None, None));
     }

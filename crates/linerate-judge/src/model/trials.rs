@@ -1,9 +1,9 @@
-//! Trials: the result of each slice, and the effect of the change.
+//! Trials: the values of each slice, and the effect of the change.
 
 use super::datagrams::lost;
 use super::derive::{round_trips, undisturbed};
-use super::ends::{end, index, receiving, sending};
-use super::load::{judged_rate, slice_goodput, stream_set};
+use super::ends::{end, index, receiving, sending, stream_set};
+use super::goodput::{judged_rate, slice_goodput};
 use super::readings::{Window, mean, per_second};
 use super::tcp::sent;
 use super::{Load, TrialModel};
@@ -14,26 +14,26 @@ use linerate_plan::{Pattern, Purpose};
 use linerate_record::{Record, Set, Step, TrialPlan};
 use linerate_units::stats::{Comparison, Count, samples, share_ratio};
 
-/// The readings of an undisturbed slice; `None` for readings that were not taken.
+/// The values of an undisturbed slice; `None` for values that were not read.
 #[derive(Debug)]
 pub(super) struct Slice {
     /// Whether the slice was measured with the change.
     pub(super) changed: bool,
-    /// The rate that is judged: goodput, or operations.
+    /// The rate that is judged: goodput, or operations per second.
     pub(super) rate: Option<f64>,
-    /// Goodput of the slice.
+    /// Goodput of the slice, in bits per second.
     goodput: Option<f64>,
-    /// Segments sent, and those retransmitted; datagrams sent, and lost.
+    /// Number of segments retransmitted, and of all segments sent; for datagrams, of those lost and sent.
     loss: Option<Count>,
-    /// The median round trip during it. A slice is one value, however few round trips it held: their variation
-    /// is part of the slices' interval.
+    /// The median round trip during the slice, in nanoseconds. A slice gives one value, however many round trips were
+    /// timed: their variation is part of the variation between slices.
     round_trip: Option<f64>,
-    /// CPU time of the sending threads for each byte.
+    /// CPU time of the sending threads for each byte that arrived, in seconds.
     cost: Option<f64>,
 }
 
 impl Slice {
-    /// The slice that a step is; `None` if the step is no slice, or was disturbed.
+    /// The values of a step that is a slice; `None` if the step is no slice, or was disturbed.
     pub(super) fn of(record: &Record, step: &Step, direction: Direction) -> Option<Self> {
         let Purpose::Slice { changed, .. } = step.plan.purpose else {
             return None;
@@ -60,8 +60,8 @@ fn goodput(record: &Record, step: &Step, set: u32, direction: Direction) -> Opti
 
 fn loss(step: &Step, set: u32, direction: Direction) -> Option<Count> {
     let window = Window::of(step);
-    let again = sent(end(step, direction.sender())?, set, window);
-    again.or_else(|| lost(end(step, direction.receiver())?, set, window))
+    let retransmitted = sent(end(step, direction.sender())?, set, window);
+    retransmitted.or_else(|| lost(end(step, direction.receiver())?, set, window))
 }
 
 fn median(record: &Record, step: &Step) -> Option<f64> {
@@ -85,7 +85,7 @@ fn cost(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<
     (bytes > 0.0).then(|| ran / 1e9 / bytes)
 }
 
-/// The effect of slices in their planned order. A slice out of order ends the comparison.
+/// The effect of a trial from its slices, in their planned order. A slice out of order ends the comparison.
 pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     let mut comparison = Comparison::new(plan.max_blocks as usize);
     for (changed, value) in slices {
@@ -96,7 +96,8 @@ pub fn effect(plan: &TrialPlan, slices: &[(bool, f64)]) -> Comparison {
     comparison
 }
 
-/// A trial by its undisturbed slices, in order. `last` gives the load of the last one with the change, or without.
+/// The model of a trial from its undisturbed slices, in order. `last` returns the load of the last slice with the
+/// change, or of the last one without.
 pub(super) fn trial_of<'a>(
     record: &Record,
     plan: &TrialPlan,
@@ -124,13 +125,13 @@ pub(super) fn trial_of<'a>(
     }
 }
 
-/// The values of one figure over the slices that have it, each with whether it was measured with the change.
+/// The values of one figure over the slices that have it, each with the mark whether the slice had the change.
 fn each<T>(slices: &[&Slice], figure: impl Fn(&Slice) -> Option<T>) -> Vec<(bool, T)> {
     let slices = slices.iter();
     slices.filter_map(|slice| Some((slice.changed, figure(slice)?))).collect()
 }
 
-/// Share of all segments of one setting that were retransmitted.
+/// Share of all segments in one setting that were retransmitted.
 fn lost_of(losses: &[(bool, Count)], changed: bool) -> Option<f64> {
     let own = || losses.iter().filter(|(setting, _)| *setting == changed);
     let all: f64 = own().map(|(_, count)| count.of).sum();
@@ -138,7 +139,7 @@ fn lost_of(losses: &[(bool, Count)], changed: bool) -> Option<f64> {
     (all > 0.0).then(|| lost / all)
 }
 
-/// The mean of each setting.
+/// The mean value of the slices without the change, and of those with it.
 fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
     [false, true].map(|changed| {
         let of = slices.iter().filter(|s| s.0 == changed);
@@ -146,9 +147,9 @@ fn of_each(slices: &[(bool, f64)]) -> [Option<f64>; 2] {
     })
 }
 
-/// Whether the change took effect. A kernel that copies despite a request not to has changed nothing that the
-/// trial is about, and has the cost of both. A connection may keep the congestion control of its route, and a
-/// window may keep the clamp of its route, whatever its buffer is.
+/// Whether the change took effect. A kernel that copies despite zero-copy sends has not made the change, and has the
+/// cost of both ways. A connection may keep the congestion control of its route, and a window may keep the limit of its
+/// route, whatever its buffer is.
 fn took_effect<'a>(plan: &TrialPlan, last: impl Fn(bool) -> Option<&'a Load>) -> bool {
     match plan.factor() {
         Some(Factor::LargerWindow | Factor::HostWindow) => !stayed(last(false), last(true)),
@@ -161,16 +162,16 @@ fn took_effect<'a>(plan: &TrialPlan, last: impl Fn(bool) -> Option<&'a Load>) ->
     }
 }
 
-/// A window that grows by less has not grown.
+/// Minimum ratio of a window after a change to the window before, at which it counts as larger.
 const GROWN: f64 = 1.05;
 
-/// Whether the offered window is no larger in the second load; false if unknown.
+/// Whether the offered window is no larger in the load `large` than in the load `small`; false if unknown.
 pub(crate) fn stayed(small: Option<&Load>, large: Option<&Load>) -> bool {
     let window = |load: Option<&Load>| Some(load?.tcp.window?.0 as f64);
     window(small).zip(window(large)).is_some_and(|(small, large)| large < small * GROWN)
 }
 
-/// Whether both settings of a trial are the requested ones: a change that was refused is no change.
+/// Whether both settings of a trial were made as planned: a change that an end refused is no change.
 fn made_as_planned(record: &Record, id: u32) -> bool {
     record
         .steps
@@ -181,15 +182,15 @@ fn made_as_planned(record: &Record, id: u32) -> bool {
         .all(|set| set.ends.iter().all(|e| e.gaps.is_empty()) && placed(set))
 }
 
-/// Whether threads are pinned where the plan says: an older far end does not know that part of it.
+/// Whether threads are pinned as the plan says: an older far end does not know that option.
 fn placed(set: &Set) -> bool {
     let Pattern::Stream { direction } = set.plan.pattern else {
         return true;
     };
     let knobs = &set.plan.knobs;
-    let asked =
+    let requested =
         [(direction.sender(), &knobs.sender_cpus), (direction.receiver(), &knobs.receiver_cpus)];
-    asked.into_iter().all(|(side, cpus)| {
+    requested.into_iter().all(|(side, cpus)| {
         let end = set.ends.get(index(side));
         cpus.is_empty() || end.is_some_and(|end| end.cpus == *cpus)
     })

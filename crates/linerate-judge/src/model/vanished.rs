@@ -1,10 +1,10 @@
-//! Payload of which nothing arrives although small messages pass: packets that fill the path may be too large for it.
+//! Loads whose payload never arrives although small messages do: full packets may be too large for the path.
 
 use super::datagrams;
-use super::ends::end;
-use super::load::{is_ipv6, stream_set};
+use super::ends::{end, stream_set};
+use super::load::is_ipv6;
 use super::readings::{Window, growth};
-use super::tcp::sent_again;
+use super::tcp::retransmits;
 use linerate_facts::metric as m;
 use linerate_plan::SetPlan;
 use linerate_plan::path::Direction;
@@ -12,31 +12,31 @@ use linerate_plan::transport::{self, Feature};
 use linerate_record::{EndReadings, Record, Step, Total};
 use linerate_units::Bytes;
 
-/// Size of packets that pass every path, in bytes.
+/// Size in bytes of packets that every path carries.
 //= RFC 791, section 3.1: every internet module must be able to receive a datagram of 576 octets
 const ALWAYS: u64 = 576;
-/// Payload of a stream that may be acknowledged although full packets are lost: the content of small packets,
-/// such as the mark that opens the stream.
+/// Largest payload of a stream, in bytes, that may be acknowledged although full packets are lost: the content of small
+/// packets, such as the mark that opens the stream.
 const FEW: f64 = 512.0;
-/// The packet of a port of which nothing was read.
+/// Bytes of a full packet, for a port whose MTU was not read.
 //= RFC 894: 1500 bytes
 const USUAL: u64 = 1500;
-/// Headers of a datagram.
+/// Bytes of the headers of a datagram.
 //= RFC 791 and RFC 8200, section 3; RFC 768
 const HEADERS_V4: u64 = 20 + 8;
 const HEADERS_V6: u64 = 40 + 8;
 
-/// Payload that vanished.
+/// Packets that do not arrive, as far as their size is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vanished {
     /// The largest packet that the payload was sent in, as far as the ports are known.
     pub packet: Bytes,
-    /// Payload of an echo request that makes a packet as large.
+    /// Payload of an echo request that makes a packet of that size.
     pub echo: Bytes,
 }
 
-/// The vanished bytes of a step's load. `None` if something arrived, nothing was sent, or the counters are
-/// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
+/// The packets of a step's load that vanished. `None` if something arrived, nothing was sent, or the counters are
+/// unknown. Small messages do arrive: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
     let headers = if is_ipv6(record) { HEADERS_V6 } else { HEADERS_V4 };
@@ -54,7 +54,7 @@ pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Va
         .then_some(Vanished { packet: Bytes(packet), echo: Bytes(packet.saturating_sub(headers)) })
 }
 
-/// A sum over the streams of a set; `None` if the end reports none.
+/// A sum over the streams of a set; `None` if the end reports no streams.
 fn total(end: &EndReadings, set: u32, of: fn(&Total) -> u64) -> Option<u64> {
     let totals = end.totals.iter().filter(|t| t.set == set);
     totals.map(of).reduce(u64::saturating_add)
@@ -67,7 +67,7 @@ fn no_datagram(set: u32, (sending, receiving): (&EndReadings, Option<&EndReading
     };
     total(sending, set, |t| t.sent).is_some_and(|all| all > 0)
         && total(receiving, set, |t| t.received) == Some(0)
-        && datagrams::came(receiving, set) != Some(true)
+        && datagrams::received(receiving, set) != Some(true)
 }
 
 /// Whether segments were retransmitted, and none arrived.
@@ -75,16 +75,16 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
     let arrived = receiving.and_then(|end| total(end, plan.id, |t| t.received));
     let few = |acked: f64| acked < FEW * f64::from(plan.knobs.streams);
     let unacked = acked(sending, plan.id).map(few);
-    // A path that is merely slow causes no retransmissions. An end that reports sums may have filled its send
+    // A path that is merely slow causes no retransmissions. An end that reports only sums may have filled its send
     // buffer before it began to count.
-    let again = sent_again(sending, plan.id, WHOLE);
-    again.is_some_and(|again| again > 0.0)
+    let retransmitted = retransmits(sending, plan.id, WHOLE);
+    retransmitted.is_some_and(|retransmitted| retransmitted > 0.0)
         && unacked.unwrap_or(arrived == Some(0))
         && arrived.unwrap_or(0) == 0
         && total(sending, plan.id, |t| t.sent).is_some()
 }
 
-/// The whole step.
+/// A window of the whole step.
 const WHOLE: Window = Window { from: 0, to: u64::MAX };
 
 /// Payload that the other end has acknowledged; `None` if the kernel does not report it.
@@ -115,7 +115,7 @@ mod tests {
 
     const FORWARD: Direction = Direction::Forward;
 
-    /// A record of a forward load by an engine, whose sender writes `size` bytes at once.
+    /// A record of a forward load over a transport, whose sender writes `size` bytes at once.
     fn record(engine: &str, size: u64) -> Record {
         let plan = SetPlan {
             id: 0,
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// A step with these ends.
+    /// A step with the readings of these two ends.
     fn step(ends: [EndReadings; 2]) -> Step {
         Step {
             plan: StepPlan {
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The bytes that vanished, given the counters of the sender's kernel and the bytes that each end moved.
+    /// What vanished, given the counters of the sender's kernel and the bytes that each end moved.
     fn of(
         engine: &str,
         size: u64,
@@ -195,14 +195,14 @@ mod tests {
 
     #[test]
     fn of_connections_nothing_is_acknowledged_and_some_is_sent_again() {
-        let tcp = |acked: i64, again: i64, moved| {
-            let counted = [(m::TCP_BYTES_ACKED, acked), (m::TCP_RETRANS, again)];
+        let tcp = |acked: i64, retransmitted: i64, moved| {
+            let counted = [(m::TCP_BYTES_ACKED, acked), (m::TCP_RETRANS, retransmitted)];
             of("tcp", 0, &counted, moved)
         };
         let nothing = [Some(9000), Some(0)];
         let found = tcp(37, 2, nothing).unwrap();
         assert_eq!((found.packet, found.echo), (Bytes(1500), Bytes(1472)));
-        // The far end did not live to tell.
+        // The far end was lost before it could report.
         assert!(tcp(37, 2, [Some(9000), None]).is_some());
         assert!(tcp(511, 1, nothing).is_some());
         assert_eq!(tcp(512, 1, nothing), None, "more than a word");
@@ -212,7 +212,7 @@ mod tests {
         assert!(tcp(0, 1, [Some(0), Some(0)]).is_some(), "what was retransmitted was sent");
         assert_eq!(tcp(37, 2, [None, Some(0)]), None, "the sender does not tell");
         assert_eq!(of("tcp", 0, &[], nothing), None, "nobody knows");
-        // Of a sender that is not read it is known what it retransmitted.
+        // For a sender that is not sampled, only its retransmissions are known.
         assert!(of("tcp", 0, &[(m::TCP_RETRANS, 2)], nothing).is_some());
         assert_eq!(of("tcp", 0, &[(m::TCP_RETRANS, 2)], [Some(9000), None]), None);
     }

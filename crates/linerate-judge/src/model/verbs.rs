@@ -1,4 +1,4 @@
-//! What the RDMA ports of a load counted.
+//! The counts of the RDMA ports that carried a load.
 
 use super::ends::{end, index};
 use super::readings::{Window, gauge, growth, per_second};
@@ -8,50 +8,50 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::path::{ByRole, Direction, Side};
 use linerate_record::{Set, Step, Table};
 
-/// Parts of the time that show whether something happens throughout.
+/// Number of parts of the time that show whether events occur throughout.
 const QUARTERS: usize = 4;
 
-/// What the RDMA port of one end counted while it carried a load.
+/// The counts of one end's RDMA port while it carried a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verbs {
-    /// The port.
+    /// The RDMA port.
     pub port: RdmaEnd,
-    /// Its counters that have a meaning. Empty if none was read.
+    /// The port's counters whose meaning is known. Empty if none was read.
     pub counts: Vec<VerbsCount>,
-    /// How often its link went down in the whole step; `None` if that was not counted.
+    /// How often the port's link went down in the whole step; `None` if that was not counted.
     pub downs: Option<f64>,
-    /// Whether it was active in all samples of the step; `None` if that was not read.
+    /// Whether the port was active in all samples of the step; `None` if that was not read.
     pub active: Option<bool>,
 }
 
 /// A counter of an RDMA port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerbsCount {
-    /// Its own name: `out_of_sequence`.
+    /// The driver's name of the counter: `out_of_sequence`.
     pub name: String,
-    /// Its meaning.
+    /// What the counter counts.
     pub meaning: Meaning,
-    /// Events, without those of other programs: what the port counted on the idle path is theirs, and goes on.
+    /// Number of events, less those of other programs: as many as the port counted on the idle path in such a time.
     pub count: f64,
-    /// Such events per second.
+    /// These events per second.
     pub per_sec: f64,
-    /// Quarters of the time in which it grew, of four.
+    /// Number of quarters of the time, of four, in which the counter grew.
     pub quarters: u8,
 }
 
 impl Verbs {
-    /// The counters that have one of these meanings.
+    /// The counters with one of these meanings.
     pub fn of(&self, meanings: &[Meaning]) -> impl Iterator<Item = &VerbsCount> {
         let counts = self.counts.iter();
         counts.filter(|count| meanings.contains(&count.meaning))
     }
 
-    /// Events per second with one of these meanings; `None` if no counter has any of them.
+    /// Events per second of all counters with one of these meanings; `None` if there is no such counter.
     pub fn per_sec(&self, meanings: &[Meaning]) -> Option<f64> {
         self.of(meanings).map(|count| count.per_sec).reduce(|a, b| a + b)
     }
 
-    /// The counters with one of these meanings that counted something, each with its value: `out_of_sequence 12`.
+    /// The counters with one of these meanings that are not 0, each with its value: `out_of_sequence 12`.
     pub fn words(&self, meanings: &[Meaning]) -> Option<String> {
         let counted = self.of(meanings).filter(|count| count.count > 0.0);
         let each: Vec<String> =
@@ -60,8 +60,8 @@ impl Verbs {
     }
 }
 
-/// What the ports of both ends counted; `None` of an end whose port is unknown, as for other transports. `idle` is the step
-/// with an idle path.
+/// The counts of the RDMA ports of both ends; `None` for an end whose port is unknown, and for other transports. `idle`
+/// is the step that measured the idle path.
 pub(super) fn verbs(
     set: &Set,
     step: &Step,
@@ -110,13 +110,13 @@ fn of_port(port: RdmaEnd, step: &Step, idle: Option<&Step>, side: Side, window: 
     Verbs { port, counts, downs, active }
 }
 
-/// The readings of RDMA ports of an end.
+/// The tables of an end about RDMA ports.
 fn tables(step: &Step, side: Side) -> impl Iterator<Item = &Table> {
     let tables = end(step, side).into_iter();
     tables.flat_map(|end| end.about("rdma", |_| true))
 }
 
-/// What a counter counted, without `others` in each second.
+/// The growth of a counter, less `others` events per second that belong to other programs.
 fn counted(
     table: &Table,
     (name, meaning): (String, Meaning),
@@ -137,7 +137,7 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
 
-    /// What a step's tables say of `rxe0/1`.
+    /// The counts of `rxe0/1` that are derived from these tables.
     fn read(tables: Vec<Table>) -> Verbs {
         let step = loaded(tables);
         let port = RdmaEnd { device: "rxe0".to_owned(), port: 1, ..RdmaEnd::default() };
@@ -193,7 +193,7 @@ mod tests {
         assert!(verbs.counts.is_empty());
         let verbs = read(vec![table("rxe0/1", &[(m::RDMA_ACTIVE, [1, 0])])]);
         assert_eq!(verbs.active, Some(false));
-        // A counter that falls was reset.
+        // A counter that falls was reset, and is left out.
         let verbs = read(vec![table("rxe0/1 rcvd_seq_err", &[(m::RDMA_COUNT, [9, 3])])]);
         assert!(verbs.counts.is_empty());
     }

@@ -6,7 +6,7 @@ use super::{Cpu, Thread};
 use linerate_facts::metric as m;
 use linerate_record::EndReadings;
 
-/// The worker threads whose subject begins with `prefix`, and the time that interrupts took on their CPUs.
+/// The worker threads whose subject begins with `prefix`, with the time that interrupts took on their CPUs.
 pub(super) fn at_work(
     end: &EndReadings,
     prefix: &str,
@@ -30,7 +30,7 @@ pub(super) fn threads(end: &EndReadings, prefix: &str, window: Window) -> Vec<Th
             let share = |metric| Some((per_second(own?, metric, window)? / 1e9).clamp(0.0, 1.0));
             let ticks = |metric| own.and_then(|t| growth(t, metric, window)).map(|(g, _)| g);
             let user = match (ticks(m::THREAD_USER), ticks(m::THREAD_SYSTEM)) {
-                // Ticks are 10 ms: fewer than ten of them are too inaccurate.
+                // Ticks last 10 ms: fewer than ten of them are too inaccurate.
                 (Some(u), Some(s)) if u + s >= 10.0 => Some(u / (u + s)),
                 _ => None,
             };

@@ -9,11 +9,10 @@ use linerate_plan::path::Direction;
 use linerate_record::TrialPlan;
 use linerate_units::Nanos;
 
-/// The name in the kernel.
+/// The kernel's name of this congestion control.
 pub(crate) const NAME: &str = "bbr";
 
-/// The data that BBR keeps in flight: this multiple of the data of one shortest round trip, and `BURSTS`
-/// bursts on top.
+/// The data that BBR keeps in flight: `WINDOWS` times the data of one shortest round trip, plus `BURSTS` bursts.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_cwnd_gain is 2; bbr_quantization_budget() adds three groups of segments
 const WINDOWS: u64 = 2;
 const BURSTS: u64 = 3;
@@ -32,7 +31,7 @@ pub(crate) fn outlasted(model: &Model, load: &Load) -> Option<(Nanos, Nanos)> {
     is_longer(load, usual).then_some((load.tcp.min_rtt?, usual))
 }
 
-/// Whether some of the idle path's round trips are that long: then BBR may be slowed.
+/// Whether some round trips of the idle path outlast BBR's window: then BBR may be slowed.
 pub(crate) fn may_be_outlasted(model: &Model, load: &Load) -> bool {
     let idle = model.idle.as_ref().and_then(|idle| idle.percentile(90.0));
     let long = idle.is_some_and(|idle| is_longer(load, idle));
@@ -47,9 +46,9 @@ fn is_longer(load: &Load, trip: Nanos) -> bool {
     shortest.is_some_and(|shortest| trip.0 > lasts(shortest).saturating_add(NOTABLE.0))
 }
 
-/// Whether a trial may use BBR instead of another congestion control because its window is large enough. If its
-/// own round trips were measured, they show that the window was too small, unless it carried more: then they
-/// contain its own queue.
+/// Whether the trial `trial` may replace another congestion control by BBR, because BBR's window is large enough. If
+/// BBR's own round trips were measured, they show that its window was too small, unless BBR carried more: then they
+/// include the queue that BBR itself made.
 pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     let by_it = trial.after.congestion.as_deref() == Some(NAME);
     let base = model.direction(trial.direction).map(|dir| &dir.base);
@@ -61,7 +60,7 @@ pub(crate) fn has_room(model: &Model, trial: &TrialPlan) -> bool {
     by_it && !empties && !slowed
 }
 
-/// The ratio of BBR's goodput to that of the old congestion control, if this trial was made.
+/// The ratio of BBR's goodput to that of the old congestion control; `None` if no trial changed to BBR.
 pub(crate) fn gained(model: &Model, direction: Direction) -> Option<f64> {
     let trial = model.tried(direction, Factor::OtherCongestion)?;
     let by_it = trial.plan.after.congestion.as_deref() == Some(NAME);

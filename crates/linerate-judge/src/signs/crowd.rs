@@ -1,30 +1,31 @@
-//! Many streams compared with a few. The comparison separates a rate that drops excess packets from loss at any
+//! Compares many streams with a few. The comparison separates a rate that drops excess packets from loss at any
 //! rate, on paths so long that one stream loses too few packets at half the pace.
 
 use super::bbr;
-use super::lossy::{FILLED, is_far, loss_leaves, often_sent_again, only_dropped};
+use super::lossy::{FILLED, is_far, loss_leaves, often_retransmitted, only_dropped};
 use crate::model::{Load, Model, Packets};
 use linerate_plan::factor::Factor;
 use linerate_plan::path::Direction;
 use linerate_units::Nanos;
 use linerate_units::stats::Range;
 
-/// Ratio of the share that many streams lose to the share that a few streams lose, if they exceed one rate. Four
-/// times the streams have windows of a quarter, and lose at least as often as cubic's, whose rate follows loss to the
-/// power of -3/4: 6 times.
+/// Ratio of the share that many streams lose to the share that a few streams lose, if one rate limits all streams.
+/// Four times the streams have windows of a quarter, and lose at least as often as cubic's, whose rate follows loss
+/// to the power of -3/4: 6 times.
 //= RFC 9438, section 5.2
 pub(crate) const GROWS: Range = Range { low: 2.5, high: f64::MAX };
 
-/// Range of the same ratio if packets are lost at any rate: the share lost does not grow with the streams.
+/// Range of the ratio described at `GROWS`, if packets are lost at any rate: the share lost does not grow with the
+/// streams.
 pub(crate) const ALIKE: Range = Range { low: 0.3, high: 2.0 };
 
-/// Ratio of the numbers of streams for a few streams, and then for many.
+/// Ratio of a few streams to the streams of the load, and of many streams to a few.
 const TIMES: u32 = 4;
 
 /// Largest number of streams of a trial.
 const MOST: u32 = 64;
 
-/// Ratio of a load's goodput to the goodput that the loss at half the pace would allow, at and above which this
+/// Ratio of a load's goodput to the goodput that its loss would allow at half the pace. At this ratio and above, that
 /// loss is not the limit.
 const UNHELD: f64 = 3.0;
 
@@ -42,8 +43,8 @@ pub(crate) fn crowds(model: &Model, direction: Direction) -> Option<[u32; 2]> {
     let share = !more.is_empty() && more.iter().all(|gain| *gain <= FILLED.high);
     let unheld = match lost_at_half_pace(model, direction) {
         Some(lost) => loss_leaves(load, lost)? >= load.goodput.mean * UNHELD,
-        // The effect would be invisible then.
-        None => often_sent_again(load).is_none() && !load.keeps_losing,
+        // If much was retransmitted, a further effect of more streams would be invisible.
+        None => often_retransmitted(load).is_none() && !load.keeps_losing,
     };
     let law = follows_law(load) && !bbr::sends(load);
     (share && unheld && law && only_dropped(model, load)).then_some([few, many])

@@ -1,40 +1,40 @@
-//! Payload of one direction that the hosts themselves drop, and how much of the loss it explains.
+//! Packets of one direction that the hosts themselves drop, and how much of the loss these drops explain.
 
 use super::{LOSSY, OVERRUN};
 use linerate_plan::transport::Feature;
 use std::collections::BTreeMap;
 
-use super::lossy::{marked, sent_again};
+use super::lossy::{marked, retransmitted_share};
 use super::queue::standing_queue;
 use crate::model::{Load, Local, LocalEvent, Model};
 use linerate_plan::path::{Direction, Side};
 
-/// Bytes that a host handles as one packet at most, and drops as one.
+/// Largest number of bytes that a host handles, and drops, as one packet.
 //= include/linux/netdevice.h, GSO_LEGACY_MAX_SIZE
 const GROUP: f64 = 65_536.0;
 
-/// Part of the loss, or of the retransmissions, that drops must explain before they count as its reason.
+/// Share of the loss, or of the retransmissions, that the hosts' drops must explain before they count as its reason.
 pub(crate) const MOST: f64 = 0.5;
 
-/// Ratio of the drops per second while the other direction is loaded to those while this one is. Up to this
-/// ratio, the drops belong to this direction.
+/// Ratio of a counter's drops per second while the other direction is loaded, to its drops while this direction is
+/// loaded. Up to this ratio, the drops belong to this direction.
 const ALONE: f64 = 0.5;
 
 /// Minimum drops per second at which a filter enforces a rate. Fewer are stray packets.
 const POLICED: f64 = 10.0;
 
-/// Payload of one direction that the hosts dropped.
+/// Packets of one direction that the hosts dropped.
 pub(crate) struct Dropped<'a> {
     pub(crate) counters: Vec<&'a Local>,
-    /// Packets per second; each holds one segment or a group of them.
+    /// Dropped packets per second; each holds one segment or a group of segments.
     pub(crate) per_sec: f64,
-    /// The drops of the sending host.
+    /// Dropped packets per second at the sending host.
     pub(crate) by_sender: f64,
-    /// Estimated segments (datagrams) per second in the dropped packets: one in each if unknown.
+    /// Estimated segments (datagrams) per second in the dropped packets: one in each packet if the number is unknown.
     pub(crate) segments: f64,
 }
 
-/// The part of the losses that drops explain.
+/// How much of the losses the hosts' drops explain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
     /// Most of the losses, as far as the number of segments in each dropped packet is known.
@@ -58,8 +58,9 @@ impl<'a> Dropped<'a> {
     }
 }
 
-/// The drops along the payload's path: at the sender while sending, at the receiver while receiving. Connected
-/// queueing disciplines of one port count each other's drops, and a CPU's backlog counts those of its ports.
+/// The drops along the payload's path: those of departing packets at the sender, and of arriving packets at the
+/// receiver. Nested queueing disciplines of one port count each other's drops, and a CPU's backlog counts those of
+/// its ports: only the larger count is used.
 pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -> Dropped<'a> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let mut queues: BTreeMap<(bool, bool, &str), &Local> = BTreeMap::new();
@@ -75,7 +76,8 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
                 }
             }
             LocalEvent::Departure if local.side == sender => counters.push(local),
-            // A full table drops packets of connections that it does not have. Those of a TCP load stand, and have entries.
+            // A full table drops packets of connections without an entry. The connections of a TCP load are
+            // established, and have entries.
             LocalEvent::Connection if load.has(Feature::Datagrams) => counters.push(local),
             LocalEvent::Ring if local.side == receiver => counters.push(local),
             LocalEvent::Backlog if local.side == receiver => backlog.push(local),
@@ -89,8 +91,8 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
     Dropped::of(counters, load, sender)
 }
 
-/// Whether a discipline drops payload of a direction. Departing packets pass a queue; arriving packets pass a
-/// filter of arrivals. `clsact` filters both with one counter.
+/// Whether a queueing discipline drops payload of a direction. Departing packets pass a queue; arriving packets pass
+/// an ingress filter. `clsact` filters departing and arriving packets with one counter.
 fn handles(model: &Model, load: &Load, direction: Direction, local: &Local) -> bool {
     let sends = local.side == direction.sender();
     match local.kind() {
@@ -100,10 +102,9 @@ fn handles(model: &Model, load: &Load, direction: Direction, local: &Local) -> b
     }
 }
 
-/// Whether a sender's `clsact` drops departing payload rather than arriving acknowledgements. It does if it
-/// drops less while the port receives payload instead. It also does if its drops are the only reason for
-/// congestion control to slow down: a packet that is refused on departure has this effect without a
-/// retransmission.
+/// Whether a sender's `clsact` drops departing payload rather than arriving acknowledgements. This holds if it drops
+/// less while the port receives payload instead. It also holds if its drops are the only reason for congestion
+/// control to slow down: a packet that is refused on departure slows it down without a retransmission.
 fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &Local) -> bool {
     let others = model.directions.iter();
     let mut others = others.filter(|other| other.direction != direction);
@@ -114,13 +115,13 @@ fn drops_what_leaves(model: &Model, load: &Load, direction: Direction, local: &L
         let found = other.base.local.iter().find(same);
         found.is_some_and(|found| found.per_sec > local.per_sec * ALONE)
     });
-    let lossy = || sent_again(load).or_else(|| marked(load)).is_some();
+    let lossy = || retransmitted_share(load).or_else(|| marked(load)).is_some();
     !as_many || !(lossy() || standing_queue(model, load).is_some())
 }
 
-/// Estimate of the load's segments per second in the packets of a counter. A filter drops the packets that
-/// exceed its rate, the largest first, so the size of the passed ones says nothing about them. A few drops have
-/// another reason, and count as one segment each.
+/// Estimate of the load's segments per second in the packets that a counter counts. A filter drops the packets that
+/// exceed its rate, the largest first, so the size of the packets that passed says nothing about the dropped ones. A
+/// few drops have another reason, and count as one segment each.
 pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     if local.sees_arrivals() {
         let exceeds = local.per_sec >= POLICED;
@@ -131,22 +132,22 @@ pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
     local.per_sec * each.unwrap_or(1.0).clamp(1.0, most_of(load))
 }
 
-/// Segments that a host handles as one packet at most.
+/// Largest number of segments that a host handles as one packet.
 pub(crate) fn most_of(load: &Load) -> f64 {
     (GROUP / load.packets.map_or(1.0, |sizes| sizes.payload.0 as f64)).max(1.0)
 }
 
-/// Segments sent per second, and the retransmitted ones; or datagrams sent, and the lost ones. `None` if the
+/// Segments sent and segments retransmitted per second; for datagrams, those sent and those lost. `None` if the
 /// sender did not count them.
 pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
     let datagrams = load.datagrams.as_ref();
-    let datagrams = datagrams.map(|told| (told.sent, told.sent * told.lost));
+    let datagrams = datagrams.map(|reported| (reported.sent, reported.sent * reported.lost));
     datagrams.or(load.tcp.segments.zip(load.tcp.repeated))
 }
 
-/// Whether a share of retransmissions matters on this path that is too low to matter on every path.
+/// Whether only few segments are retransmitted: a share that matters on this path, but not on every path.
 fn is_rare(load: &Load) -> bool {
-    load.has(Feature::Connections) && sent_again(load).is_some_and(|share| share <= LOSSY)
+    load.has(Feature::Connections) && retransmitted_share(load).is_some_and(|share| share <= LOSSY)
 }
 
 /// Whether the hosts dropped at least one packet per second, or any packet if little was retransmitted.

@@ -18,12 +18,13 @@ pub(crate) mod underlay;
 /// slow down.
 pub(crate) const LOSSY: f64 = 0.0005;
 
-/// Share of the datagrams that must be lost for the sender's own limit not to matter. A faster sender would
-/// lose its gain as well, or repairing the loss would gain more. A reader that waits for its turn on a busy
-/// host loses fewer, and is not the limit.
+/// Share of the datagrams that must be lost before the sender's own limit no longer matters: a faster sender would
+/// lose what it gains, or repairing the loss would gain more. A reader that waits for a CPU on a busy host loses a
+/// smaller share, and is not the limit.
 pub(crate) const OVERRUN: f64 = 0.05;
 
-/// The least gain that a limit predicts for its removal: more than no change, however close the next limit is.
+/// The least ratio of goodput that is predicted for the removal of a limit. It is more than no change, however close
+/// the next limit is.
 pub(crate) const GAIN: f64 = 1.05;
 
 /// A share in per cent, for sentences.

@@ -1,12 +1,12 @@
-//! Packets that a discipline of the sender's own port loses on purpose: loss at any rate, as on a bad line, but at a
-//! known place.
+//! Packets that a queueing discipline of the sender's own port drops on purpose: at any rate, as on a bad line, but
+//! at a known place.
 
 use super::dropped::{MOST, most_of, segments, sent};
 use super::percent;
 use crate::model::{Load, Local, LocalEvent};
 use linerate_plan::path::Direction;
 
-/// The discipline that causes most of the losses of a direction, if one does.
+/// The queueing discipline that causes most of the losses of a direction; `None` if there is none.
 pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     let (all, lost) = sent(load)?;
     let own = load
@@ -19,7 +19,7 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
     (may_be_all && (meant || segments(load, most) >= lost * MOST)).then_some(most)
 }
 
-/// The effect and the settings of a discipline that loses packets, in words.
+/// What a queueing discipline dropped on purpose, and what it is set to drop, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
     format!("{}, {:.0} in a second: it is set to lose {meant}", own.words(), own.per_sec)

@@ -1,6 +1,6 @@
-//! Queues on the path, as the round trip shows them.
+//! Queues on the path, as round-trip times show them.
 
-use super::lossy::sent_again;
+use super::lossy::retransmitted_share;
 use super::round_trips::idle_at_least;
 use crate::model::{Load, Model};
 use linerate_units::{Bytes, Nanos};
@@ -8,7 +8,7 @@ use linerate_units::{Bytes, Nanos};
 /// Minimum increase over the idle round trip that is notable: scheduling alone adds some time.
 pub(crate) const NOTABLE: Nanos = Nanos(200_000);
 
-/// Duration of the largest burst of a sender: a group of segments holds the amount that the pace carries in
+/// Duration of the largest burst of a sender: the kernel sends a group of as many segments as the pace carries in
 /// this time.
 //= Linux, tcp_tso_autosize(): sk_pacing_shift is 10
 const BURST: Nanos = Nanos(1_000_000);
@@ -23,14 +23,14 @@ pub(crate) fn standing_queue(model: &Model, load: &Load) -> Option<String> {
         Empty::Idle(rtt) => format!(
             "a standing queue: the round trip took {loaded} under load, {rtt} on the idle path"
         ),
-        // A packet that comes just before a tick waits for nothing, although all others wait.
+        // A packet that arrives just before a timer expires does not wait, although all others do.
         Empty::Least(rtt) => format!(
             "a standing queue, or a timer that holds packets: the round trip took {loaded} under load, {rtt} at least"
         ),
     })
 }
 
-/// Whether most of the data in flight is in a queue: fewer bytes in flight would carry as much.
+/// Whether most of the data in flight waits in a queue: half of it would carry as much.
 pub(crate) fn mostly_queued(model: &Model, load: &Load) -> bool {
     longer(model, load, 2.0).is_some()
 }
@@ -41,15 +41,16 @@ pub(crate) fn is_full(model: &Model, load: &Load) -> bool {
     longer(model, load, 1.2).is_some()
 }
 
-/// How the round trip of a path without queues is known.
+/// The round trip of a path without queues, by the way in which it is known.
 enum Empty {
     /// The round trips were timed before the load.
     Idle(Nanos),
-    /// Too few round trips were timed for a median: the shortest of them, or the kernel's shortest under load.
+    /// Too few round trips were timed for a median: the shortest of them, or the shortest that the kernel measured
+    /// under load.
     Least(Nanos),
 }
 
-/// The round trip of the empty path and the loaded one, where the second is `times` the first.
+/// The round trips of the empty and of the loaded path, if the loaded one is at least `times` as long.
 fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let idle = model.idle.as_ref().and_then(|idle| idle.percentile(50.0));
     let empty = idle.map(Empty::Idle);
@@ -57,7 +58,8 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let empty = empty.or_else(|| least().map(Empty::Least))?;
     let (Empty::Idle(before) | Empty::Least(before)) = empty;
     let loaded = load.tcp.rtt?;
-    let notable = if sent_again(load).is_some() { NOTABLE.max(burst(load)) } else { NOTABLE };
+    let notable =
+        if retransmitted_share(load).is_some() { NOTABLE.max(burst(load)) } else { NOTABLE };
     let well = loaded.0 as f64 > before.0 as f64 * times && loaded.0 > before.0 + notable.0;
     well.then_some((empty, loaded))
 }

@@ -1,20 +1,20 @@
-//! Something between the hosts that ends connections and makes others: a proxy, a tunnel of ssh, a box that
-//! speeds long paths up. What the sender's kernel counts is then of the first connection alone.
+//! A device or program between the hosts that ends connections and opens new ones: a proxy, an ssh tunnel, a WAN
+//! accelerator. The sender's kernel then counts only the first of these connections.
 
 use crate::model::{Load, Model};
 use linerate_units::{Bytes, Nanos};
 
-/// An answer of the far end takes at least `TIMES` times as long as an acknowledgement, and longer by at
-/// least `LONGER`: waking a thread takes well under that.
+/// A relay is assumed if an answer of the far end takes at least `TIMES` times as long as an acknowledgement, and at
+/// least `LONGER` more: waking a thread takes well under that.
 const TIMES: f64 = 2.0;
 const LONGER: Nanos = Nanos(2_000_000);
 
-/// Payload of an answer of the idle path. A window that does not hold it makes two round trips of one answer. A receiver that
-/// has little room closes its window instead: something on the path rewrote such a one.
+/// Payload of an answer on the idle path. With a smaller window one answer takes two round trips. A receiver that has
+/// little room closes its window instead, so something on the path rewrote such a small window.
 //= RFC 9293, section 3.8.6.2.2: the receiver avoids silly windows
 const ANSWER: Bytes = Bytes(64);
 
-/// Whether the sender sees a window that no receiver offers by itself.
+/// Whether the sender sees a window smaller than any that a receiver offers by itself.
 pub(crate) fn is_silly(load: &Load) -> bool {
     let window = load.tcp.window;
     window.is_some_and(|window| window > Bytes(0) && window < ANSWER)

@@ -8,12 +8,12 @@ use linerate_plan::path::{Direction, Stage};
 use linerate_record::Host;
 use linerate_units::Rate;
 
-/// Share of a possible port's lowest rate below which the port is not the limit. Outer headers use up to a
-/// tenth of packets of the usual sizes.
+/// Share of the lowest rate that `ports` may have, below which they are not the limit. Outer headers of a tunnel use
+/// up to a tenth of packets of the usual sizes.
 //= RFC 7348, section 5: 50 bytes of VXLAN, 70 over IPv6; RFC 4303: about as many of ESP
 const FAR_BELOW: f64 = 0.8;
 
-/// Whether goodput is near the capacity of each of `ports` at a stage, as far as is known.
+/// Whether the capacity of each of `ports` at a stage may be the limit: goodput is near it, or it is not known.
 pub(crate) fn may_bind(
     host: &Host,
     ports: &[&Nic],
@@ -26,8 +26,8 @@ pub(crate) fn may_bind(
     !far_below && !goes_elsewhere(host, ports, load)
 }
 
-/// Whether the path left `ports` through a bridge, for example to a guest: the ports together do not carry as
-/// much.
+/// Whether the path does not cross `ports` but leaves by the bridge above, for example to a guest: goodput exceeds
+/// the rates of the ports together.
 pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     let route = host.facts.route.as_ref();
     let bridged = route.is_some_and(|route| route.ports.iter().any(|nic| nic.kind == "bridge"));
@@ -36,7 +36,7 @@ pub(crate) fn goes_elsewhere(host: &Host, ports: &[&Nic], load: &Load) -> bool {
     bridged && speeds.is_some_and(|all| goodput(load) > sum(all))
 }
 
-/// The gap for a port whose traffic uses one of `ports`, or unknown ports; `what` of them is missing.
+/// The gap that `what` of the lower port is missing, where traffic uses one of `ports`, or ports that are unknown.
 pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     let port = host.facts.port.as_ref();
     let name = port.map_or("PORT", |port| &port.name);
@@ -56,7 +56,7 @@ pub(crate) fn untold(host: &Host, what: &str, ports: &[&Nic]) -> Gap {
     }
 }
 
-/// The upper end of what was measured.
+/// The highest goodput that the load may have had: the upper end of its interval, else the mean.
 fn goodput(load: &Load) -> f64 {
     load.goodput.interval.map_or(load.goodput.mean, |i| i.high)
 }

@@ -1,4 +1,4 @@
-//! Trials that change a setting of a host, where nothing that the tool owns could be asked for as much.
+//! Trials that change a setting of a host, where no setting of linerate's own connections could have that effect.
 
 use super::settings::{buffers, larger, window_memory};
 use crate::causes::{full_of_packets, most_dropped};
@@ -8,11 +8,11 @@ use linerate_plan::change::{HostChange, Setting};
 use linerate_plan::path::{Direction, Side};
 use linerate_units::Bytes;
 
-/// Seconds of the load, besides two round trips, for which a queue in bytes is given room: as much as bursts
-/// and loss-based congestion control can use.
+/// Seconds of the load that a queue limited in bytes must hold, besides two round trips: as much as bursts and
+/// loss-based congestion control can use.
 const QUEUED: f64 = 0.1;
 
-/// Setting B of a trial with a higher limit of the receiving host's buffers.
+/// The changed setting of a trial that raises the limit of the receiving host's buffers.
 pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     let load = &model.direction(direction)?.base;
     let side = direction.receiver();
@@ -20,7 +20,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     let buffer = Buffer {
         side,
         memory: window_memory(load)?,
-        asked: load.knobs.recv_buffer.is_some(),
+        requested: load.knobs.recv_buffer.is_some(),
         autotuning: (Setting::TcpRmem, limits.tcp_rmem.map(|[.., most]| most)),
         asking: (Setting::RmemMax, limits.rmem_max),
     };
@@ -28,7 +28,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
     Some(Knobs { host: Some(host), recv_buffer, ..load.knobs.clone() })
 }
 
-/// Setting B of a trial with a higher limit of the sending host's buffers.
+/// The changed setting of a trial that raises the limit of the sending host's buffers.
 pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> {
     let load = &model.direction(direction)?.base;
     let side = direction.sender();
@@ -36,7 +36,7 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
     let buffer = Buffer {
         side,
         memory: load.tcp.send_room()?,
-        asked: load.knobs.send_buffer.is_some(),
+        requested: load.knobs.send_buffer.is_some(),
         autotuning: (Setting::TcpWmem, limits.tcp_wmem.map(|[.., most]| most)),
         asking: (Setting::WmemMax, limits.wmem_max),
     };
@@ -44,43 +44,43 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
     Some(Knobs { host: Some(host), send_buffer, ..load.knobs.clone() })
 }
 
-/// One end's buffer, and what limits it: a setting and its value.
+/// The buffer of one end, and the two settings that may limit it, each with its value.
 struct Buffer {
     side: Side,
     memory: Bytes,
-    /// Whether the size of the buffer was requested, which turns autotuning off.
-    asked: bool,
+    /// Whether a program requested the size of the buffer, which turns autotuning off.
+    requested: bool,
     autotuning: (Setting, Option<u64>),
     asking: (Setting, Option<u64>),
 }
 
 impl Buffer {
-    /// The change that allows four times the buffer's memory, and the size to ask for then. `None` where that
-    /// size is allowed already, or where the limit is not the reason that it is small.
+    /// The change of the host that allows four times the buffer's memory, and the size to request then. `None` if that
+    /// size is allowed already, or if the limit is not why the buffer is small.
     fn lifted(&self, model: &Model) -> Option<(HostChange, Option<Bytes>)> {
         if larger(self.memory, self.asking.1).is_some() {
             return None;
         }
-        // The kernel doubles what is asked for.
-        let ((setting, limit), used, value) = if self.asked {
+        // The kernel doubles the size that is requested.
+        let ((setting, limit), used, value) = if self.requested {
             let half = self.memory.0 / 2;
             (self.asking, half, half.saturating_mul(4))
         } else {
             (self.autotuning, self.memory.0, self.memory.0.saturating_mul(4))
         };
         let (limit, value) = (limit?, value.min(setting.row().bounds.1));
-        // The mean over a ramp is a little less than where the buffer ended.
+        // The mean over a ramp is a little less than the final size of the buffer.
         let held = used.saturating_add(used / 3) >= limit;
         if !held || value < limit.saturating_add(limit / 2) {
             return None;
         }
         let change = allowed(model, self.side, setting, value)?;
-        Some((change, self.asked.then_some(Bytes(value))))
+        Some((change, self.requested.then_some(Bytes(value))))
     }
 }
 
-/// The offloads of the sending host's port switched on, else of the receiving host's, where some
-/// are off.
+/// The change that switches on the offloads of the sending host's port, else those of the receiving host's port; `None`
+/// if no offload is off.
 pub(super) fn offloads(model: &Model, direction: Direction) -> Option<HostChange> {
     let on = |side, setting| allowed(model, side, setting, 1);
     on(direction.sender(), Setting::SendOffloads)
@@ -113,7 +113,7 @@ pub(super) fn room(model: &Model, direction: Direction) -> Option<HostChange> {
     allowed(model, local.side, setting, value)
 }
 
-/// Packets of the port whose CPU is full of them, handed to the host's idle CPUs.
+/// The change that hands packets of a port to the host's idle CPUs, if the port's CPU is full of packets.
 pub(super) fn spread(model: &Model, direction: Direction) -> Option<HostChange> {
     let side = full_of_packets(model, direction)?;
     let idle = idle(model, direction, side);

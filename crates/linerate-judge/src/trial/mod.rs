@@ -1,8 +1,8 @@
 //! Trials: the settings before and after a change of one factor, and how long each is measured.
 //!
-//! A trial changes one factor of the connections that the tool itself owns, or, only where its user
-//! allowed it, one setting of a host. Trials stand apart from causes, because one trial separates several
-//! rivals. The kinds are rows of [`linerate_plan::factor::TRIALS`].
+//! A trial changes one factor of linerate's own connections or, only if the user allowed it, one setting of a host.
+//! Trials are separate from causes, because one trial separates several rivals. The kinds of trials are rows of
+//! [`linerate_plan::factor::TRIALS`].
 
 mod host;
 mod settings;
@@ -18,22 +18,22 @@ use linerate_plan::factor::TrialKind;
 use linerate_plan::path::Direction;
 use linerate_record::TrialPlan;
 
-/// Share of the wall time of each byte that the work trials add.
+/// Work that the work trials add for each byte, as a share of the wall time of a byte.
 pub const WORK_SHARE: f64 = 0.25;
 
-/// Segment that fits an IPv4 packet of 576 bytes, which every host must take (RFC 9293, section 3.7.1).
+/// Segment size that fits an IPv4 packet of 576 bytes, which every host must accept (RFC 9293, section 3.7.1).
 pub const SMALL_MSS: u32 = 536;
 
-/// Most blocks of four slices in a trial.
+/// Largest number of blocks of four slices in a trial.
 pub const BLOCKS: u32 = 5;
 
-/// Most blocks where slices are short: as much time as five longer ones.
+/// Largest number of blocks if slices are short: they take as much time as five blocks of longer slices.
 const SHORT_BLOCKS: u32 = 8;
 
-/// Most blocks where slices are long: three without a decision seldom become one with five.
+/// Largest number of blocks if slices are long: if three blocks do not decide, five seldom do.
 const LONG_BLOCKS: u32 = 3;
 
-/// The trial of a kind on one direction; `None` where it changes nothing or cannot be made.
+/// The plan of a trial of this kind in one direction; `None` if it would change nothing or cannot be made.
 pub fn propose(
     kind: &TrialKind,
     model: &Model,

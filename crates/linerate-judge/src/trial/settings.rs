@@ -1,11 +1,11 @@
-//! Settings of the tool's own connections that a trial changes.
+//! Settings of linerate's own connections that a trial changes.
 
 use super::slice::loses_little;
 use super::{SMALL_MSS, WORK_SHARE, host, verbs};
 use crate::causes::{ROOM, crowded, raised};
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::signs::crowd::crowds;
-use crate::signs::lossy::often_sent_again;
+use crate::signs::lossy::often_retransmitted;
 use crate::signs::threads::{at_work, ps_per_byte};
 use linerate_facts::BufferLimits;
 use linerate_plan::factor::Factor;
@@ -14,18 +14,18 @@ use linerate_plan::transport::Feature;
 use linerate_plan::{ExtraWork, Handover, Knobs, Receive};
 use linerate_units::{Bytes, Rate};
 
-/// Largest number of streams of a trial.
+/// Largest number of streams that a trial uses.
 const MOST_STREAMS: u32 = 64;
 
 /// Largest number of operations that a trial keeps in flight in one stream.
 const MOST_DEPTH: u32 = 1024;
 
-/// Twice as many, up to a bound.
+/// Twice `number`; `None` if that is more than `most`.
 fn twice(number: u32, most: u32) -> Option<u32> {
     number.checked_mul(2).filter(|twice| *twice <= most)
 }
 
-/// Settings A and B of a trial of `factor`; `None` where the trial would change nothing or is impossible.
+/// The settings before and after the change of a trial of `factor`; `None` if it would change nothing or is impossible.
 pub(super) fn settings(
     factor: Factor,
     model: &Model,
@@ -38,7 +38,7 @@ pub(super) fn settings(
     common(factor, model, direction, load)
 }
 
-/// The settings of factors that are no option of a transport.
+/// Changes the settings of `factor`, if it is not an option of one transport.
 fn common(
     factor: Factor,
     model: &Model,
@@ -88,7 +88,7 @@ fn common(
         }
         Factor::Unpaced => after.pacing = None,
         Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
-        // Datagrams are as large as what is written.
+        // A datagram is as large as one write of the program.
         Factor::SmallerMss if load.has(Feature::Datagrams) => {
             load.silent()?;
             after.write_size = Bytes(smaller_mss(load)?.into());
@@ -107,24 +107,23 @@ fn common(
     Some((before, after))
 }
 
-/// Memory behind the receive window, if more memory makes the window larger; `None` for a window without
-/// scaling.
+/// Memory of the receive buffer, if more memory makes the window larger; `None` for a window without scaling.
 pub(super) fn window_memory(load: &Load) -> Option<Bytes> {
     let scaled = load.tcp.window_scaling != Some(false);
     load.recv_memory.filter(|_| scaled)
 }
 
-/// Smallest window that is asked for: the kernel gives no smaller one than about a segment.
+/// Smallest window that a trial requests: the kernel gives no window below about one segment.
 //= Linux, tcp_set_window_clamp(): SOCK_MIN_RCVBUF / 2
 const WINDOW_MIN: u64 = 4096;
 
-/// Half of the bytes in flight, not of the option's value: buffers count memory, not payload.
+/// A window of half of the bytes in flight. The option's value is not halved: buffers count memory, not payload.
 fn half_window(load: &Load) -> Option<Bytes> {
     let used = load.tcp.in_flight?.0.min(load.tcp.window?.0);
     Some(Bytes(used / 2)).filter(|half| half.0 >= WINDOW_MIN)
 }
 
-/// Moves one end's threads to the node that interrupts are sent to.
+/// Moves one end's threads to the NUMA node that receives the port's interrupts.
 fn to_near_interrupts(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
     let (side, node) = follows(model, direction)?;
     if side == direction.sender() {
@@ -135,7 +134,7 @@ fn to_near_interrupts(knobs: &mut Knobs, model: &Model, direction: Direction) ->
     Some(())
 }
 
-/// Moves one end's threads to CPUs that have time.
+/// Moves one end's threads to CPUs with spare time.
 fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Option<()> {
     let to = elsewhere(model, direction)?;
     if to.side == direction.sender() {
@@ -146,17 +145,17 @@ fn to_other_cpus(knobs: &mut Knobs, model: &Model, direction: Direction) -> Opti
     Some(())
 }
 
-/// Writes below which holding pages costs more than to copy them.
+/// Smallest write at which holding pages costs less than copying them.
 //= https://docs.kernel.org/networking/msg_zerocopy.html: generally only effective over around 10 KB
 const WORTH_HOLDING: u64 = 10_000;
 
-/// Makes the kernel send the program's own pages, if a write is large enough.
+/// The zero-copy setting, by which the kernel sends the program's own pages, if writes are large enough.
 fn without_copy(load: &Load) -> Option<Handover> {
     let copies = load.knobs.copy == Handover::Copy;
     (copies && operation(&load.senders)? >= WORTH_HOLDING).then_some(Handover::Zerocopy)
 }
 
-/// Half the segment size; where nothing gets through, a size that every link carries.
+/// Half the segment size; if no payload arrives, a size that every link carries.
 fn smaller_mss(load: &Load) -> Option<u32> {
     let mss = u32::try_from(load.packets?.payload.0).ok()?;
     let half = (mss / 2).max(SMALL_MSS);
@@ -164,11 +163,11 @@ fn smaller_mss(load: &Load) -> Option<u32> {
     (wanted < mss).then_some(wanted)
 }
 
-/// Half of what each stream carries, where enough is lost, or round trips are long enough, for the trial
-/// to tell something. Where little is lost, another congestion control that may gain comes first: it shows by goodput.
+/// Half the rate of each stream, if enough is lost, or round trips are long enough, for the trial to show something. If
+/// little is lost, another congestion control that may gain is tried first: goodput shows its effect.
 fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
     let long = || raised(model, direction).is_ok();
-    if often_sent_again(load).is_none() && !long() {
+    if often_retransmitted(load).is_none() && !long() {
         return None;
     }
     let gains = || other_congestion(model, direction, load).as_deref() == Some("bbr");
@@ -177,7 +176,7 @@ fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));
-    // The kernel counts the value in bytes.
+    // The kernel counts the pace in bytes per second.
     (each >= 16.0).then_some(Rate((each / 2.0) as u64))
 }
 
@@ -186,8 +185,8 @@ pub(super) fn buffers(model: &Model, side: Side) -> BufferLimits {
     host.map(|h| h.facts.buffers).unwrap_or_default()
 }
 
-/// A congestion control that the sender may choose and that works in another way: by loss where the
-/// present one paces, and the other way round.
+/// A congestion control that the sender may use and that works in another way: one that paces instead of one that
+/// follows loss, and the other way round.
 fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
     let present = load.made.sender.congestion.as_str();
     let host = model.host(direction.sender())?;
@@ -196,18 +195,18 @@ fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<
     wanted.iter().copied().find(may).map(str::to_owned)
 }
 
-/// The size to ask for to get four times the memory, or as much as the host allows; `None` where the gain is
-/// less than half. The kernel doubles the size that is asked for.
+/// The buffer size to request for four times the memory, or for as much as the host allows; `None` if the memory would
+/// grow by less than half. The kernel doubles the size that is requested.
 pub(super) fn larger(memory: Bytes, limit: Option<u64>) -> Option<Bytes> {
     let ask = memory.0.saturating_mul(2).min(limit?);
     (ask.saturating_mul(2) >= memory.0.saturating_add(memory.0 / 2)).then_some(Bytes(ask))
 }
 
-/// Minimum memory of a send buffer at which half of it holds half as much: the kernel takes groups of segments
-/// whole.
+/// Minimum memory of a send buffer that can be halved: below, half the memory would not hold half the payload, since
+/// the kernel takes whole groups of segments.
 const GROUPS: u64 = 4 << 16;
 
-/// The buffer size to request for half the memory; the kernel doubles it.
+/// The buffer size to request for half the memory; the kernel doubles the size that is requested.
 fn half_send_buffer(load: &Load) -> Option<Bytes> {
     let memory = load.tcp.send_memory?;
     (memory.0 >= GROUPS).then_some(Bytes(memory.0 / 4))
@@ -225,7 +224,7 @@ fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
     })
 }
 
-/// Bytes of a typical operation, when there is room to halve it.
+/// Bytes of a typical operation, if it is large enough to be halved.
 fn operation(threads: &[Thread]) -> Option<u64> {
     let sizes: Vec<f64> = threads.iter().filter_map(|t| t.bytes_per_op).collect();
     let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;

@@ -9,13 +9,13 @@ use linerate_plan::transport::rdma::{
     DEPTH, INLINE, INLINE_DEFAULT, POST_LIST, QUEUE_PAIRS, READS, depth as depth_of,
 };
 
-/// Most requests that a trial keeps in flight in one queue pair.
+/// Largest number of requests that a trial keeps in flight in one queue pair.
 const MOST_DEPTH: u64 = 1024;
 
-/// Most queue pairs that a trial gives to a stream.
+/// Largest number of queue pairs that a trial gives to a stream.
 const MOST_PAIRS: u64 = 64;
 
-/// Whether an option of RDMA loads is what a trial of this factor changes.
+/// Whether a trial of this factor changes an option of RDMA loads.
 pub(super) const fn has(factor: Factor) -> bool {
     matches!(
         factor,
@@ -23,7 +23,8 @@ pub(super) const fn has(factor: Factor) -> bool {
     )
 }
 
-/// Settings A and B of a trial of a factor that [`has`] an option; `None` where it would change nothing or is impossible.
+/// The settings before and after the change of a trial whose factor is an option of RDMA loads; `None` if it would
+/// change nothing or is impossible.
 pub(super) fn settings(
     factor: Factor,
     direction: Direction,
@@ -41,14 +42,14 @@ pub(super) fn settings(
     Some((before, after))
 }
 
-/// Twice as many requests in flight.
+/// Doubles the requests in flight.
 fn depth(knobs: &mut Knobs) -> Option<()> {
     let twice = u64::from(depth_of(&knobs.options)) * 2;
     option(knobs, DEPTH.key, (twice <= MOST_DEPTH).then_some(twice)?);
     Some(())
 }
 
-/// Twice as many queue pairs, each with half the requests.
+/// Doubles the queue pairs, each with half the requests.
 fn queue_pairs(knobs: &mut Knobs) -> Option<()> {
     let options = &knobs.options;
     let half = u64::from(depth_of(options) / 2);
@@ -60,19 +61,19 @@ fn queue_pairs(knobs: &mut Knobs) -> Option<()> {
     Some(())
 }
 
-/// Twice as many reads in flight, if fewer were asked for than both devices have.
+/// Doubles the reads in flight, if fewer were requested than both devices support.
 fn reads(knobs: &mut Knobs, load: &Load, direction: Direction) -> Option<()> {
     let twice = knobs.options.number(READS.key)? * 2;
     let [near, far] = [Side::Near, Side::Far].map(|side| load.rdma(direction, side));
     let (near, far) = near.zip(far)?;
-    // Either end may be the one that reads.
+    // Either end may be the one that reads from the other.
     let ends = [near, far].into_iter();
     let most = ends.map(|end| end.reads_out_most.min(end.reads_in_most)).min();
     option(knobs, READS.key, (twice <= u64::from(most?)).then_some(twice)?);
     Some(())
 }
 
-/// Room for the payload inside of requests.
+/// Requests room for the payload inside of requests.
 fn inline(knobs: &mut Knobs, load: &Load, direction: Direction) -> Option<()> {
     let size = load.made.at(direction, direction.sender()).write_size;
     option(knobs, INLINE.key, (1..=INLINE_DEFAULT).contains(&size).then_some(size)?);

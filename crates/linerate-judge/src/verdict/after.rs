@@ -1,4 +1,4 @@
-//! The next limit, once the limits that were found are lifted.
+//! The next limit, which is expected once the limits that were found are removed.
 
 use std::cmp::Ordering::Equal;
 
@@ -8,24 +8,23 @@ use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
 use linerate_plan::path::{Certainty, Place, Slowness, Stage};
 
-/// Minimum ratio of goodput with a lifted limit to the goodput before, at which another limit may be seen to
-/// bind.
+/// Minimum ratio of goodput without a limit to the goodput with it, at which another limit may show.
 const LIFTED: f64 = 1.1;
 
-/// Share of the time, or of the slowness, that the next limit must explain. One load alone cannot distinguish a
-/// cap of each flow from one rate for all, so half of the share is enough for a cap.
+/// Share of the time, or of the missing goodput, that the next limit must explain. One load alone cannot distinguish a
+/// limit of each flow from one rate for all, so half of the share is enough for a limit of each flow.
 const MOST: f64 = 0.45;
 
-/// Minimum ratio of the growth of data in flight to the growth of goodput, at which the excess waits in a
-/// queue on the path.
+/// Minimum ratio of the growth of data in flight to the growth of goodput, at which the additional data wait in a queue
+/// on the path.
 const STANDS: f64 = 1.1;
 
-/// The share of the goodput that more streams must carry, after a limit was removed, to show whether they share
-/// one rate.
+/// The share of the goodput that more streams must carry, after a limit was removed, to show whether they share one
+/// rate.
 const AS_MUCH: f64 = 0.9;
 
-/// The next limit of a direction with a known limit: the limit of the load in which the first one was lifted,
-/// else the lowest ceiling that was not reached.
+/// The next limit of a direction with a known limit. It is the limit of a load without the known one, else the lowest
+/// ceiling that was not reached.
 pub(super) fn next(
     model: &Model,
     causes: &[&'static Cause],
@@ -38,17 +37,18 @@ pub(super) fn next(
     behind(model, causes, dir, found).or_else(|| ceiling(causes, dir, found))
 }
 
-/// A load that exceeded the limits that were found, and the ratio by which it did.
+/// A load that carried more than the limits that were found allow, and the ratio of its goodput to that of the base
+/// load.
 struct Beyond<'a> {
     load: &'a Load,
     change: String,
     gain: f64,
-    /// Whether it differs in more than the lifted limit: several streams share the CPUs that one stream had
+    /// Whether the load differs in more than the removed limit: several streams share the CPUs that one stream had
     /// alone.
     crowded: bool,
 }
 
-/// The load of a trial that removed the limit, or the one whose number of streams carried most.
+/// The load of a trial that removed the limit, or the load with the number of streams that carried most.
 fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Option<Beyond<'a>> {
     let trials = found.iter().filter_map(|limit| limit.trial.as_ref());
     let lifted = trials.filter_map(|decided| {
@@ -69,13 +69,13 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
         crowded: true,
     };
     let all = lifted.chain([streams]);
-    // A trial that lifts one limit is better evidence than the largest number of streams.
+    // A trial that removes one limit is better evidence than the largest number of streams.
     all.filter(|beyond| beyond.gain >= LIFTED)
         .min_by(|a, b| (a.crowded, b.gain).partial_cmp(&(b.crowded, a.gain)).unwrap_or(Equal))
 }
 
-/// Whether a larger window or buffer is filled in vain: the data in flight grew more than goodput, and the
-/// excess waits in a queue on the path.
+/// Whether a larger window or buffer fills without a gain: the data in flight grew more than goodput, and the
+/// additional data wait in a queue on the path.
 fn stands(before: &Load, beyond: &Load) -> bool {
     let flight = |load: &Load| Some(load.tcp.in_flight?.0 as f64 * f64::from(load.streams));
     let trip = |load: &Load| Some(flight(load)? / load.goodput.mean.max(1.0));
@@ -83,7 +83,8 @@ fn stands(before: &Load, beyond: &Load) -> bool {
     trips.is_some_and(|(before, beyond)| beyond >= before * STANDS)
 }
 
-/// A load whose window or buffer is filled in vain: the time that it limited the sender belongs to the network.
+/// A load whose window or buffer filled without a gain: the time that it limited the sender is counted as limited by
+/// the network.
 fn relieved(load: &Load) -> Load {
     let mut load = load.clone();
     let tcp = &mut load.tcp;
@@ -94,20 +95,20 @@ fn relieved(load: &Load) -> Load {
     load
 }
 
-/// Whether it was measured that a rate limits the whole load or each of its streams: more streams carried about
-/// as much, or more.
+/// Whether measurements show that a rate limits the whole load or each of its streams: more streams carried about as
+/// much, or more.
 fn is_parted(sweep: &[Load], load: &Load) -> bool {
     let most = sweep.iter().map(|l| l.goodput.mean).fold(0.0, f64::max);
     most >= load.goodput.mean * AS_MUCH
 }
 
-/// Whether one stream could carry as much as many did, with the largest buffers that both ends allow: otherwise
-/// buffers are the next limit, and many streams do not show it.
+/// Whether one stream could carry as much as many streams did, with the largest buffers that both ends allow. Otherwise
+/// buffers are the next limit, which many streams do not show.
 fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     let most = |side, is_sender: bool| {
         let limits = model.host(side)?.facts.buffers;
         let [.., most] = if is_sender { limits.tcp_wmem } else { limits.tcp_rmem }?;
-        // Half of the memory is payload.
+        // Half of a buffer's memory holds payload.
         Some(most as f64 / 2.0)
     };
     let (sender, receiver) = (dir.direction.sender(), dir.direction.receiver());
@@ -116,8 +117,8 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     fits(most(sender, true)) && fits(most(receiver, false))
 }
 
-/// The limit of the load that exceeded the limits. `None` if it is the one already found: the same limit
-/// applies again, at a higher rate.
+/// The limit of the load that carried more than the limits found. `None` if it is one of these: that limit then applies
+/// again, at a higher rate.
 fn behind(
     model: &Model,
     causes: &[&'static Cause],
@@ -140,7 +141,7 @@ fn behind(
         ..model.clone()
     };
     let case = Case::of(&lifted, dir.direction, Slowness::Rate, causes);
-    // A standing queue on the path is a reason for congestion control to slow down.
+    // A standing queue on the path already explains that congestion control slows down.
     let reason = |p: &&Party| !(stands && p.cause.slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
     if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {
@@ -163,7 +164,7 @@ fn behind(
     })
 }
 
-/// The cause in play that explains most of a load.
+/// The remaining cause that explains most of a load.
 fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, &'a Finding)> {
     parties
         .filter(|p| p.stands())
@@ -171,7 +172,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
             Ok(f) if f.share >= MOST => Some((p, f)),
             _ => None,
         })
-        // Causes with enough evidence come before rivals without; among equals, the first in the list.
+        // Causes with enough evidence come before rivals without it; among equals, the first in the list is used.
         .reduce(|a, b| {
             let more = (b.1.enough, b.1.share) > (a.1.enough, a.1.share);
             if more { b } else { a }
@@ -183,9 +184,9 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
     vec![format!("{} gave x{:.2}, and then {first}", beyond.change, beyond.gain)]
 }
 
-/// The lowest ceiling that was not reached: fixing causes below it cannot exceed it.
+/// The lowest ceiling that was not reached: removing limits below it cannot exceed it.
 fn ceiling(causes: &[&'static Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
-    // A slot may be named inside of its interval, a shaper just below its ceiling.
+    // A slot may be a known limit inside of its interval, and a shaper just below its ceiling.
     let named = |cause: &Cause| found.iter().any(|l| l.cause == cause.id);
     let lowest = dir.ceilings.iter().find_map(|ceiling| {
         let cause = cause_of(causes, ceiling)?;
@@ -218,7 +219,7 @@ fn limit_of(ceiling: &Ceiling, cause: &Cause, dir: &DirectionModel) -> Limit {
     }
 }
 
-/// The cause of a reached ceiling: the one of its stage, else the one of the wire.
+/// The cause of goodput that reaches this ceiling: the one of its stage, else that of the wire.
 fn cause_of(causes: &[&'static Cause], ceiling: &Ceiling) -> Option<&'static Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();

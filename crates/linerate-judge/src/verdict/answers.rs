@@ -1,21 +1,21 @@
-//! The order in which a verdict is read. Every view takes its headline from here.
+//! The order in which users read a verdict. Every view takes its headline from here.
 
 use super::{Limit, Verdict};
 use crate::model::Model;
 use linerate_plan::path::{Direction, Slowness};
 
-/// One answer to the question what limits the path.
+/// One answer to the question what limits the path, for a direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Entry<'a> {
-    /// A limit that was upheld.
+    /// A limit that the verdict names.
     Limit(&'a Limit),
-    /// A direction of whose goodput no limit was upheld.
+    /// A direction for whose goodput no limit could be named.
     Unknown(Direction),
 }
 
-/// All answers, in reading order: those about goodput, then those about latency. A direction that carries less
-/// than half of the other one comes first, even if its limit is unknown: the limit of the faster direction does
-/// not explain why this one is slow.
+/// All answers, in reading order: those about goodput, then those about latency. A direction that carries less than
+/// half of the other one comes first, even if its limit is unknown, because the limit of the faster direction does not
+/// explain why this one is slow.
 pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
     let unknown = |direction: &Direction| {
         let mut limits = verdict.limits.iter();

@@ -1,4 +1,4 @@
-//! The case of one direction: the answer of every cause, and the causes that trials exclude.
+//! The case of one direction: the result of every cause, and the causes that trials exclude.
 //!
 //! Causes of goodput and of latency are judged separately. A trial shows up to three effects: on goodput, on
 //! the share of bytes that were retransmitted, and on the round trip under load.
@@ -9,19 +9,19 @@ use linerate_plan::path::{Direction, Measure, Slowness};
 use linerate_plan::transport::{Feature, OTHER, TransportInfo};
 use linerate_units::stats::Interval;
 
-/// One cause under judgement.
+/// A cause that is judged in a case.
 pub(super) struct Party {
-    /// The cause.
+    /// The cause that is judged.
     pub(super) cause: &'static Cause,
-    /// The cause's answer for the base load.
+    /// The result of checking the cause against the base load.
     pub(super) answer: Answer,
-    /// Trials (by number) whose effect is outside its prediction.
+    /// Trials (by number) whose effects are outside of the cause's prediction.
     pub(super) excluded_by: Vec<u32>,
 }
 
 impl Party {
-    /// Whether the cause is still possible: neither clear nor excluded, more than a disturbance, and read if
-    /// other causes depend on it.
+    /// Whether the cause is still possible: it is neither clear nor excluded, it does more than disturb, and it was
+    /// read if proofs of other causes depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
             Ok(_) => !self.cause.only_disturbs,
@@ -32,16 +32,16 @@ impl Party {
     }
 }
 
-/// The proof of a limit.
+/// What proves a limit.
 #[derive(Clone, Copy)]
 pub(super) enum Proof<'a> {
-    /// A ceiling that was reached.
+    /// A ceiling that goodput reached.
     Ceiling,
     /// A trial and its effect on goodput.
     Trial(&'a TrialModel, Interval),
 }
 
-/// Whether `other` may be the limit in the place of `party`. A reason for `party` is no rival.
+/// Whether `other` may be the limit instead of `party`. A cause that explains `party` is no rival.
 fn is_rival(other: &Party, party: &Party) -> bool {
     let id = party.cause.id;
     let reason = other.cause.explains.contains(&id)
@@ -52,22 +52,22 @@ fn is_rival(other: &Party, party: &Party) -> bool {
     other.cause.id != id && other.stands() && !reason
 }
 
-/// The case of one direction.
+/// The case of one direction and one kind of slowness.
 pub(super) struct Case<'a> {
-    /// The whole model.
+    /// The whole model that is judged.
     pub(super) model: &'a Model,
     direction: Direction,
-    /// The respect in which the path is slow: goodput or latency.
+    /// Whether the case is about goodput or about latency.
     slowness: Slowness,
     /// The transport that moved the load.
     pub(super) transport: &'static TransportInfo,
     /// The causes that apply to the transport.
     pub(super) parties: Vec<Party>,
-    /// Trials of this direction that have an effect.
+    /// Trials of this direction that have an effect on goodput, with that effect.
     pub(super) trials: Vec<(&'a TrialModel, Interval)>,
 }
 
-/// The answer of a cause for a direction.
+/// The result of a cause for a direction, after a check whether the finding can be the limit at all.
 fn heard(cause: &Cause, model: &Model, direction: Direction) -> Answer {
     match cause.check(model, direction) {
         Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),
@@ -80,7 +80,7 @@ fn transport(model: &Model, direction: Direction) -> Option<&'static TransportIn
     model.direction(direction).map(|d| d.base.transport)
 }
 
-/// The verdict on the load of a direction that is slow in this respect.
+/// The quantity that a case of this slowness is about: latency, goodput or operations.
 fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
     match slowness {
         Slowness::Latency => Measure::Latency,
@@ -88,14 +88,14 @@ fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
     }
 }
 
-/// Whether a cause applies to the load of a direction. All apply before anything was measured.
+/// Whether a cause applies to the load of a direction. Before anything was measured, all causes apply.
 fn applies(cause: &Cause, model: &Model, direction: Direction) -> bool {
     let transport = transport(model, direction);
     transport.is_none_or(|transport| transport.has_all(cause.needs))
 }
 
-/// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
-/// share. Both may be true at once.
+/// Whether, of two findings about a load of datagrams, one affects the rate sent and the other the share delivered.
+/// Both may then be true at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
     let of_sender = |party: &Party| match &party.answer {
         Ok(found) => Some(found.side == direction.sender().into() && !party.cause.of_delivery),
@@ -105,7 +105,7 @@ fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
 }
 
 impl<'a> Case<'a> {
-    /// Evaluates the `causes` that make a path slow in this respect, and applies every trial of `direction`.
+    /// Judges the `causes` that make a path slow in this respect, and applies every trial of `direction`.
     pub(super) fn of(
         model: &'a Model,
         direction: Direction,
@@ -142,10 +142,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed the
-    /// factor of the cause, if its effects are inside the cause's prediction, and if no rival is left. It must
-    /// also have been able to refute the cause: it excluded another cause, or the resource of the cause was
-    /// used up.
+    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed the factor of
+    /// that cause, if its effects are inside of the cause's prediction, and if no rival is left. It must also have been
+    /// able to refute the cause: it excluded another cause, or the resource of this one was used up.
     pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
         let Ok(finding) = &party.answer else {
             return None;
@@ -160,7 +159,7 @@ impl<'a> Case<'a> {
         if !party.stands() {
             return None;
         }
-        // What the party explains is no rival in a trial of the reason alone.
+        // In a trial of the reason alone, the causes that `party` explains are no rivals.
         let explained = |other: &Party, trial: &TrialModel| {
             party.cause.explains.contains(&other.cause.id)
                 && !other.cause.is_about(self.model, &trial.plan)
@@ -176,34 +175,34 @@ impl<'a> Case<'a> {
                     && own.fits(shown(trial)) == Fit::Inside
                     && (finding.reached || !self.excluded(trial.plan.id).is_empty())
             })
-            // The trial that excluded most is shown.
+            // Of several trials that prove the cause, the one that excluded most causes is shown.
             .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
             .map(|(trial, effect)| Proof::Trial(trial, *effect))
     }
 
-    /// Whether a finding remains true in addition to a proved one: it explains that one, or it concerns the
-    /// other factor of a datagram goodput (the rate sent, and the share delivered).
+    /// Whether a finding remains true in addition to a proved one: it explains the proved one, or it concerns the other
+    /// factor of a datagram goodput (the rate sent, and the share delivered).
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
         party.cause.explains.contains(&proved.cause.id)
             || (self.splits() && are_apart(party, proved, self.direction))
     }
 
-    /// Whether the rate that is sent and the share that is delivered are separate factors: datagrams are not retransmitted.
+    /// Whether the rate sent and the share delivered are separate factors of goodput: datagrams are not retransmitted.
     fn splits(&self) -> bool {
         self.transport.has(Feature::Datagrams)
     }
 
-    /// The judged quantity of the load.
+    /// Which figure of the load is judged here: goodput, operations or latency.
     pub(super) fn measure(&self) -> Measure {
         measure(self.model, self.direction, self.slowness)
     }
 
-    /// Whether a trial measured the quantity that is slow.
+    /// Whether a trial measured the figure that is judged here.
     fn tells(&self, trial: &TrialModel) -> bool {
         self.slowness == Slowness::Rate || trial.latency.is_some()
     }
 
-    /// Causes that a trial excluded, the cleared ones included.
+    /// Ids of the causes that a trial excluded, including those that are clear anyway.
     pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
         self.parties
             .iter()

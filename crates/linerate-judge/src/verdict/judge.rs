@@ -1,14 +1,14 @@
-//! The judge: from a model to its verdict.
+//! The judge: derives the verdict from a model.
 
 use super::case::{Case, Party, Proof};
-use super::{Answered, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
+use super::{Answered, Decided, Disturbance, Limit, Unknown, Verdict, after, rerun};
 use crate::causes::{CAUSES, Cause, Finding, NoFinding, collapses, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use linerate_plan::factor;
 use linerate_plan::path::{Certainty, Direction, Measure, Slowness};
 use linerate_units::stats::Interval;
 
-/// Judges a model. Pure: the same model gives the same verdict.
+/// Judges a model by all causes. The same model always gives the same verdict.
 pub fn judge(model: &Model) -> Verdict {
     judge_by(model, CAUSES)
 }
@@ -25,12 +25,12 @@ pub fn collapsed(model: &Model) -> Vec<String> {
     directions.filter_map(|dir| collapses(model, dir.direction)).collect()
 }
 
-/// Judges a model by the given causes only. Leaving one out shows what a verdict depends on.
+/// Judges a model by the given causes only. Without one of them, the verdict shows what depends on it.
 pub fn judge_by(model: &Model, causes: &[&'static Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
     let mut verdict = Verdict::default();
-    // Answers keep the order of the directions; everything else begins with the much slower direction.
+    // The answers keep the order of the directions; everything else begins with the much slower direction.
     for (_, part) in &mut parts {
         verdict.answers.append(&mut part.answers);
     }
@@ -47,7 +47,7 @@ pub fn judge_by(model: &Model, causes: &[&'static Cause]) -> Verdict {
     verdict
 }
 
-/// The limits of one direction, with their evidence.
+/// The verdict on one direction: its limits, disturbances and unknowns, with evidence.
 fn of_direction(model: &Model, causes: &[&'static Cause], dir: &DirectionModel) -> Verdict {
     let direction = dir.direction;
     let [case, slow] = Slowness::ALL.map(|slowness| Case::of(model, direction, slowness, causes));
@@ -72,8 +72,8 @@ fn of_direction(model: &Model, causes: &[&'static Cause], dir: &DirectionModel) 
     verdict
 }
 
-/// Puts limits of the rate before limits of latency, then limits of the much slower direction, then proved
-/// limits, then limits with the largest gain. The sort is stable: among equals, forward stays first.
+/// Sorts limits: those of rate before those of latency, then those of the much slower direction, then proved ones, then
+/// those with the largest gain. The sort is stable: among equals, forward stays first.
 fn sort(limits: &mut [Limit], slow: Option<Direction>) {
     let rank = |limit: &Limit| {
         (
@@ -128,7 +128,7 @@ fn dedup(all: &mut Vec<Unknown>) {
     });
 }
 
-/// The limits of one direction: the proved ones, else the supported ones, else the only one left.
+/// The limits of one direction: the proved ones, else the supported ones, else the only cause that is left.
 fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     let findings = || {
         case.parties.iter().filter_map(|p| match &p.answer {
@@ -163,7 +163,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     limits
 }
 
-/// The limit that is named because no other cause is in play.
+/// The limit that is named because all other causes are ruled out.
 fn last(case: &Case<'_>, direction: Direction) -> Option<Limit> {
     let mut standing = case.parties.iter().filter(|p| p.stands());
     let only = standing.next().filter(|_| standing.next().is_none())?;
@@ -229,7 +229,7 @@ fn answered(party: &Party, direction: Direction) -> Answered {
     Answered { cause: party.cause.id, direction, outcome, why }
 }
 
-/// Why no cause could be named.
+/// The gap that says why no cause could be named.
 fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknown {
     let standing: Vec<&str> =
         case.parties.iter().filter(|p| p.stands()).map(|p| p.cause.id).collect();
@@ -244,8 +244,8 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
     Unknown { what, why, hint: next_step(case, direction) }
 }
 
-/// The command that would tell more: the same run where this one was interrupted, else a longer one. Once trials were made, all of its time goes to this direction, and a
-/// trial that did not decide is made again with longer slices.
+/// The command that may find out more: this run again if it was interrupted, else a longer one. Once trials were made,
+/// the longer run spends all of its time on this direction, and repeats a trial that did not decide with longer slices.
 fn next_step(case: &Case<'_>, direction: Direction) -> String {
     let model = case.model;
     if model.watched || model.reported {
@@ -253,14 +253,14 @@ fn next_step(case: &Case<'_>, direction: Direction) -> String {
     }
     let load = model.direction(direction).map(|dir| &dir.base);
     if load.is_some_and(|load| !load.interruptions.is_empty()) {
-        return model.asked.run("");
+        return model.requested.run("");
     }
     let alone = format!(" --direction {} --thorough", direction.name());
     let both = case.trials.is_empty() && model.directions.len() > 1;
-    model.asked.run(if both { " --thorough" } else { &alone })
+    model.requested.run(if both { " --thorough" } else { &alone })
 }
 
-/// A trial that excluded all findings: no cause predicted its result.
+/// A sentence about a trial that excluded all findings: no cause predicted its result.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
     let found = |p: &&Party| p.answer.is_ok() && !p.cause.only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
@@ -274,8 +274,8 @@ fn unforeseen(case: &Case<'_>) -> Option<String> {
     ))
 }
 
-/// The unknown facts that prevent an answer where the load makes round trips long and nothing could be named;
-/// empty if they stay short, or were not timed at all.
+/// The unknown facts that prevent an answer, if the load makes round trips long and no cause could be named; empty if
+/// they stay short, or were not timed at all.
 fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
     let timed = |dir: &DirectionModel| dir.base.latency.is_some();
     match raised(case.model, direction) {
@@ -291,7 +291,7 @@ fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
     }
 }
 
-/// The gaps of causes that could not answer and are still in play.
+/// The gaps of causes that could not be judged and are still possible.
 fn unanswered(case: &Case<'_>) -> Vec<Unknown> {
     case.parties
         .iter()
@@ -300,6 +300,6 @@ fn unanswered(case: &Case<'_>) -> Vec<Unknown> {
             Err(NoFinding::Unknown(gaps)) => Some((p, gaps)),
             _ => None,
         })
-        .flat_map(|(_, gaps)| gaps.iter().map(|gap| Unknown::of(gap, &again(case.model))))
+        .flat_map(|(_, gaps)| gaps.iter().map(|gap| Unknown::of(gap, &rerun(case.model))))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Chooses the trial that runs next, and says when a trial has decided.
+//! Chooses the trial that runs next, and says whether a trial has decided.
 
 use super::Verdict;
 use super::case::{Case, Party};
@@ -11,9 +11,9 @@ use linerate_record::{End, Record, Step, TrialPlan};
 use linerate_units::Nanos;
 use linerate_units::stats::Interval;
 
-/// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
-/// made if time is short. Leaves out a direction with a proved cause whose reason is known or cannot be tried, and one
-/// for which no trial could separate the remaining causes.
+/// The most informative trial for each of `directions`, numbered `id`, the best first: if time is short, the later ones
+/// may not be made. A direction is left out if its cause is proved and the reason for it is known or cannot be tried,
+/// or if no trial could separate the remaining causes.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],
@@ -21,17 +21,17 @@ pub fn next_trials(
     id: u32,
 ) -> Vec<TrialPlan> {
     let of = |direction| most_telling(&Case::of(model, direction, slowness, CAUSES), direction, id);
-    let mut told: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
-    // The sort is stable: among equals, the direction that was requested first comes first.
-    told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    told.into_iter().map(|(_, plan)| plan).collect()
+    let mut reported: Vec<(f64, TrialPlan)> = directions.iter().filter_map(|d| of(*d)).collect();
+    // The sort is stable: among equals, the direction that the user named first stays first.
+    reported.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    reported.into_iter().map(|(_, plan)| plan).collect()
 }
 
-/// Least share of its time that a run must leave for the page to say why.
+/// Minimum share of a run's time that must be unused before a view explains why.
 const LEFT: f64 = 0.1;
 
-/// The time that a run with trials left, and why, where a direction has no proof; `None` if it used its time, was cut
-/// short, or has proofs.
+/// The time that a run with trials left unused, and the reason, if a direction has no proof; `None` if the run used its
+/// time, was cut short, or has proofs.
 pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nanos, String)> {
     let plan = &record.start.plan;
     let took = |step: &Step| step.began.0.saturating_add(step.took.0);
@@ -85,7 +85,7 @@ pub(super) fn most_telling(
         let mut best: Option<(f64, TrialPlan)> = None;
         for plan in plans {
             let score = expected(case, &suspects, &plan);
-            // Among equals the earlier row wins.
+            // Among equals, the earlier row of the table of trials is used.
             if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
                 best = Some((score, plan));
             }
@@ -95,7 +95,7 @@ pub(super) fn most_telling(
     best(untried(case.model, direction, id)).or_else(|| best(undecided(case.model, direction, id)))
 }
 
-/// The trial of a reason for a proved cause, where counters speak for the reason: it shows what its remedy gains.
+/// The trial of a reason for a proved cause, if counters support that reason: the trial shows what its remedy gains.
 fn of_reason(
     case: &Case<'_>,
     proved: &[&Party],
@@ -118,7 +118,7 @@ fn of_reason(
     open.find_map(about).map(|plan| (1.0, plan.clone()))
 }
 
-/// The trials of a kind in `direction`.
+/// The trials of a kind that were made in `direction`, each with its index.
 fn made<'a>(
     model: &'a Model,
     direction: Direction,
@@ -128,14 +128,14 @@ fn made<'a>(
     trials.filter(move |(_, t)| t.plan.direction == direction && t.plan.kind == kind.id)
 }
 
-/// The trials of `direction` that can be made and were not.
+/// The trials of `direction` that can be made and were not made yet.
 fn untried(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
     let untried = |kind: &&TrialKind| made(model, direction, kind).next().is_none();
     let plans = TRIALS.iter().filter(untried);
     plans.filter_map(|kind| propose(kind, model, direction, id)).collect()
 }
 
-/// The trials of `direction` that were made once and did not decide: once more, with longer slices.
+/// The trials of `direction` that were made once and did not decide: they are made again, with longer slices.
 fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
     let once = |kind: &&TrialKind| {
         let mut made = made(model, direction, kind);
@@ -144,7 +144,7 @@ fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
         };
         let mut before = model.clone();
         before.trials.remove(at);
-        // A fall of the rate leaves a trial before it without an effect.
+        // If the rate fell for good, a trial before the fall has no effect.
         let is_overtaken = model.direction(direction).is_some_and(|dir| dir.fell.is_some());
         (trial.effect.is_some() || is_overtaken) && !decides(&before, trial)
     };
@@ -152,8 +152,8 @@ fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
     plans.filter_map(|kind| propose(kind, model, direction, id)).collect()
 }
 
-/// The expected information of `plan`: the mean of its worth if each suspect in turn were the cause, weighted
-/// by the evidence for that suspect. The values of different directions can be compared.
+/// The expected information of `plan`: the mean of its worth over all suspects, each taken as the cause in turn and
+/// weighted by its evidence. The values of different directions can be compared.
 fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f64 {
     let all: f64 = suspects.iter().map(|(_, weight)| weight).sum();
     let parties = case.parties.iter();
@@ -167,10 +167,10 @@ fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f6
     worths.sum::<f64>() / all
 }
 
-/// The worth of `plan` if the suspect is the cause: twice the number of rivals in play that the predicted
-/// result would exclude, and one more if the plan could prove the suspect. It could if it is about the suspect,
-/// and if the prediction differs from no change and from the prediction of every other cause, cleared ones
-/// included. `predicted` holds the prediction of each cause.
+/// The worth of `plan` if the suspect is the cause: twice the number of remaining rivals that the predicted result
+/// would exclude, and one more if the plan could prove the suspect. It could if it is about the suspect, and if the
+/// suspect predicts a change, or a result that differs from that of another cause, cleared ones included. `predicted`
+/// holds the prediction of each cause.
 fn worth(
     case: &Case<'_>,
     suspect: &Party,
@@ -189,26 +189,26 @@ fn worth(
     parted.iter().filter(|p| p.stands()).count() * 2 + usize::from(proves)
 }
 
-/// Whether a trial already decides, for goodput and for latency: its effects are inside the prediction of one
-/// remaining cause and do not partly overlap another, or are well outside of all predictions. `model` is the
-/// one from before the trial.
+/// Whether a trial already decides, for goodput and for latency: its effects are inside of the prediction of one
+/// remaining cause and do not partly overlap another one, or are well outside of all predictions. `model` is the model
+/// from before the trial.
 ///
-/// An effect outside of all predictions must stay outside when its interval is twice as wide: stopping at the
-/// first interval that happens to miss everything would spoil the coverage (the study in `benches/truth/` shows
-/// by how much).
+/// An effect outside of all predictions must stay outside when its interval is twice as wide: a trial that stopped at
+/// the first interval which happens to miss all predictions would err too often (the study in `benches/truth/` shows
+/// how often).
 pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     if trial.effect.is_none() {
         return false;
     }
     let mut model = model.clone();
-    // The goodputs of the trial may be known, but not its effects: those would exclude causes already.
+    // The trial's goodputs may be known, but not its effects: the effects would already exclude causes.
     model.trials.push(TrialModel { effect: None, loss: None, latency: None, ..trial.clone() });
     let settled = |slowness: &Slowness| settles(&model, trial, *slowness);
     Slowness::ALL.iter().all(settled)
 }
 
-/// Whether a trial decides between the causes in play for one kind of slowness. A trial that says nothing about
-/// them does, too.
+/// Whether a trial decides between the remaining causes for one kind of slowness. A trial about which they predict
+/// nothing decides, too.
 fn settles(model: &Model, trial: &TrialModel, slowness: Slowness) -> bool {
     let expected: Vec<Expected> = Case::of(model, trial.plan.direction, slowness, CAUSES)
         .parties

@@ -1,8 +1,8 @@
-//! What binds next, once the limit that was found is lifted.
+//! Tests of the next limit: what limits once the limit that was found is removed.
 
 use super::*;
 
-/// A load that a small receive window holds at 100 Mb/s, over 20 ms.
+/// A load that a small receive window limits to 100 Mb/s, with a round trip of 20 ms.
 fn windowed() -> Load {
     let mut held = load();
     held.goodput.mean = 1e8;
@@ -14,8 +14,8 @@ fn windowed() -> Load {
     held
 }
 
-/// The verdict on it, where a larger window carried `gain` times as much and was held by `after`, and two
-/// streams carried `two` in small windows.
+/// The verdict on `windowed`, after a trial with a larger window: goodput was `gain` times as much, with `after` as the
+/// new load. Two streams with the small window carried `two` bits per second.
 fn lifted(gain: f64, after: Load, two: f64) -> Verdict {
     let mut m = model(windowed());
     m.idle = None;
@@ -34,9 +34,9 @@ fn what_held_the_lifted_load_is_next() {
     assert!(evidence.starts_with("a larger receive buffer gave x1.50, and then "), "{evidence}");
 }
 
-/// A load of 300 Mb/s whose larger window is full again, of data that waits on the path: with four times the
-/// data in flight, three times as much arrives.
-fn full_again() -> Load {
+/// A load of 300 Mb/s whose larger window is full again, because data waits in a queue of the path: with four times the
+/// data in flight, only three times as much arrives.
+fn full_once_more() -> Load {
     let mut load = windowed();
     load.goodput = steady(3e8);
     load.tcp.in_flight = load.tcp.in_flight.map(|b| Bytes(b.0 * 4));
@@ -51,12 +51,13 @@ fn next_cause(verdict: &Verdict) -> Option<&'static str> {
 
 #[test]
 fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
-    // Streams with small windows meet one rate, or carry more than one stream may; otherwise it is unknown.
+    // Two streams with small windows carry as much as the path's rate, or more than one stream may; else the next limit
+    // is unknown.
     for (two, next) in [(2.9e8, Some("path-rate")), (3.4e8, Some("flow-rate-cap")), (2e8, None)] {
-        assert_eq!(next_cause(&lifted(3.0, full_again(), two)), next, "{two}");
+        assert_eq!(next_cause(&lifted(3.0, full_once_more(), two)), next, "{two}");
     }
-    // As much more arrives as there is in flight: the window binds still.
-    let mut in_proportion = full_again();
+    // Goodput grows about as much as the data in flight, so the window is still the limit.
+    let mut in_proportion = full_once_more();
     in_proportion.goodput.mean = 3.8e8;
     assert_eq!(next_cause(&lifted(3.8, in_proportion, 3.8e8)), None);
 }

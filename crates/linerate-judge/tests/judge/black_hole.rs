@@ -1,4 +1,4 @@
-//! Nothing arrives, or only what is small.
+//! Tests of paths on which nothing arrives, or only small packets.
 
 use super::loss::{first_limit, held_by_loss};
 use super::*;
@@ -18,7 +18,7 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
         m.directions[0].base.ticks[..arrived].fill(1e6);
         assert_eq!(outcome(&m, "mtu-black-hole"), answer, "in {arrived} of 30 samples");
     }
-    // The port drops some packet of somebody's every second.
+    // The port drops one packet per second, which may be of another program.
     let mut m = holed();
     let tcp = &mut m.directions[0].base.tcp;
     (tcp.segments, tcp.repeated) = (Some(1.0), Some(1.0));
@@ -88,5 +88,5 @@ fn where_nothing_arrives_no_buffer_is_blamed() {
         ["send-buffer", "receive-window"].map(|id| outcome(&m, id))
     };
     assert_eq!(full(3), ["clear"; 2]);
-    assert!(full(4).iter().all(|told| *told != "clear"), "{:?}", full(4));
+    assert!(full(4).iter().all(|reported| *reported != "clear"), "{:?}", full(4));
 }

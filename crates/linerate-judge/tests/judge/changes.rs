@@ -1,4 +1,4 @@
-//! Trials that change a setting of a host: only where it was allowed, only where nothing else would do.
+//! Tests of trials that change a setting of a host: only where this is allowed, and where no other trial would decide.
 
 use linerate_judge::model::{Local, LocalEvent};
 use linerate_judge::trial::next_slice;
@@ -20,7 +20,7 @@ const ALL: [&str; 9] = [
     "queue-packets",
 ];
 
-/// A load that the receiver's window holds, whose host allows no larger one to be asked for.
+/// A load that the receiver's window limits, on a host that does not let a program request a larger one.
 fn windowed() -> Model {
     let mut m = model(held_by_window());
     m.hosts[1].facts.buffers.rmem_max = Some(512 * 1024);
@@ -59,10 +59,10 @@ fn a_setting_is_left_alone_where_a_socket_may_ask_or_where_it_is_not_the_limit()
         m.hosts[1].facts.buffers.tcp_rmem = Some([4096, 131_072, tcp_rmem]);
         proposed(&m, "host-window").is_some()
     };
-    // Of a buffer of 1 MiB, half as much again may be asked for: 768 KiB, which the kernel doubles.
+    // With a buffer of 1 MiB, half as much again may be requested: 768 KiB, which the kernel doubles.
     assert!(with((768 << 10) - 1, 1 << 20));
     assert!(!with(768 << 10, 1 << 20));
-    // It stands at three quarters of the limit, or below.
+    // The window is at three quarters of the limit, or below.
     assert!(with(512 << 10, (4 << 20) / 3));
     assert!(!with(512 << 10, (4 << 20) / 3 + 2));
 }
@@ -96,7 +96,7 @@ fn a_raised_limit_that_gains_proves_the_window_and_says_what_to_set() {
 
 #[test]
 fn a_raised_limit_that_gains_nothing_excludes_the_window() {
-    // The least that a limit gains when it is lifted is 5 %.
+    // A limit that is removed gains at least 5 %.
     for (ratio, window) in [(1.0, "excluded"), (1.03, "excluded"), (1.07, "finding")] {
         let mut m = allowed(windowed(), &["tcp-rmem"]);
         tried(&mut m, "host-window", ratio);
@@ -134,7 +134,7 @@ fn offloads_are_switched_on_where_some_are_off_at_the_sender_first() {
     assert_eq!(receiving, Some((Side::Far, Setting::ReceiveOffloads, 1)));
 }
 
-/// A load of which a queue of a host drops half a per cent.
+/// A load that retransmits half a per cent, because a queue of a host drops as much.
 fn dropping(side: Side, what: LocalEvent, subject: &str) -> Model {
     let mut base = load();
     base.packets = Some(FULL);
@@ -164,14 +164,14 @@ fn room_is_made_in_the_queue_that_drops_and_in_no_other() {
         let plan = proposed(&dropping(side, what, subject), "host-room")?;
         plan.after.host.map(|c| (c.side, c.setting, c.value))
     };
-    // A tenth of a second of 1 Gb/s, and two round trips of 100 us.
+    // The queue must hold what 1 Gb/s sends in 0.1 s and in two round trips of 100 us.
     let bytes = Some((Side::Near, Setting::QueueBytes, 12_525_000));
     assert_eq!(made(Side::Near, Queue, "eth0 tbf 1:"), bytes);
     let packets = Some((Side::Near, Setting::QueuePackets, 10_000));
     assert_eq!(made(Side::Near, Queue, "eth0 pfifo 1:"), packets);
     let backlog = Some((Side::Far, Setting::Backlog, 10_000));
     assert_eq!(made(Side::Far, Backlog, "1"), backlog);
-    // Another port, a discipline that cannot be put back, a ring, the other way.
+    // Another port; a queueing discipline whose setting cannot be restored; a ring of the card; the other direction.
     assert_eq!(made(Side::Near, Queue, "eth1 tbf 1:"), None);
     assert_eq!(made(Side::Near, Queue, "eth0 htb 1:"), None);
     assert_eq!(made(Side::Far, Ring, "eth0"), None);
@@ -211,7 +211,7 @@ fn a_trial_that_did_not_decide_is_made_once_more_with_longer_slices() {
     };
     let next = |m: &Model| next_trial(m, Direction::Forward, 1).map(|plan| plan.kind);
     let slice = |m: &Model| next_slice(m, Direction::Forward, Factor::MoreStreams);
-    // One rate predicts up to 1.05, a cap of each stream at least that.
+    // One rate for all streams predicts an effect up to 1.05; a cap of each stream predicts at least that.
     let mut wide = effect(0.9, 2.0);
     let others = |m: &Model| next(m).is_some_and(|kind| kind != "more-streams");
     while others(&wide) {

@@ -1,4 +1,4 @@
-//! A clock below its nominal one: both sides of each threshold, and causes that look alike.
+//! Tests of a CPU clock below its nominal one: both sides of each threshold, and causes that look alike.
 
 use linerate_facts::cpu::{Clock, Clocked};
 use linerate_judge::model::Cpu;
@@ -8,7 +8,7 @@ use super::*;
 
 const NOMINAL: u64 = 2_000_000_000;
 
-/// A receiving thread on CPU 3 that is busy for a share, at a share of the nominal clock.
+/// A receiving thread on CPU 3, which is busy for the share `busy` of the time, at `share` of the nominal clock.
 fn clocked(busy: f64, share: f64) -> Model {
     let mut base = load();
     base.receivers = vec![Thread { cpu: Some(3), ..thread(busy) }];
@@ -72,7 +72,7 @@ fn what_was_not_read_is_unknown_only_where_a_cpu_is_wanted_and_its_clock_is_set(
     assert_eq!(with(0.96, unseen), "unknown");
     let moved: fn(&mut Model) = |m| m.directions[0].base.receivers[0].cpu = Some(9);
     assert_eq!(with(0.96, moved), "unknown");
-    // Half of the most it can do may be all that is promised.
+    // Half of the highest clock may be all that the CPU is specified for.
     let unrated: fn(&mut Model) = |m| clock(m).nominal = None;
     assert_eq!(with(0.96, unrated), "unknown");
     let mut fastest = clocked(0.96, 1.45);
@@ -108,7 +108,7 @@ fn a_full_core_is_proved_whatever_its_clock_and_a_low_one_is_named_as_its_reason
     let causes: Vec<_> = verdict.limits.iter().map(|l| (l.cause, l.certainty)).collect();
     let reason = ("cpu-clock", Certainty::Supported);
     assert_eq!(causes, [("receiver-core", Certainty::Proved), reason]);
-    // An unread clock is no evidence against a full core.
+    // A clock that was not read is no evidence against a full core.
     m.hosts[1].facts.clocks = None;
     assert_eq!(outcome(&m, "cpu-clock"), "unknown");
     let verdict = judge(&m);

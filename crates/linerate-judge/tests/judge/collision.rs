@@ -1,11 +1,11 @@
-//! Streams that fall into one receive queue while others are idle.
+//! Tests of streams that fall into one receive queue while other queues are idle.
 
 use linerate_judge::model::Cpu;
 
 use super::*;
 
-/// A far end whose port has queues served by CPUs 0 to 3, which spend these shares of time in softirq;
-/// its streams are taken in by these CPUs, and their threads have time to spare on others.
+/// A far end whose port has queues that CPUs 0 to 3 serve; these spend the shares `softirq` of their time on packets.
+/// Stream n is received by CPU `takes_in[n]`. The threads of the streams have time left, on other CPUs.
 fn dealt(softirq: [f64; 4], takes_in: &[Option<u32>]) -> Model {
     let mut base = load();
     base.streams = takes_in.len() as u32;
@@ -36,7 +36,7 @@ fn dealt(softirq: [f64; 4], takes_in: &[Option<u32>]) -> Model {
     m
 }
 
-/// Two streams of one queue, whose CPU spends this share on softirq.
+/// Two streams in one queue, whose CPU spends this share of its time on softirq.
 fn two(softirq: f64) -> Model {
     dealt([0.01, softirq, 0.0, 0.02], &[Some(1), Some(1)])
 }
@@ -56,7 +56,7 @@ fn streams_collide_where_their_cpu_is_full_and_that_of_another_queue_is_not() {
 fn one_stream_alone_collides_with_nothing() {
     let of = |takes_in: &[Option<u32>]| {
         let m = dealt([0.0, 0.97, 0.0, 0.0], takes_in);
-        // Whatever fills it, the CPU is full.
+        // The CPU is full, whatever streams fill it.
         assert_eq!(outcome(&m, "softirq-core"), "enough");
         outcome(&m, "hash-collision")
     };
@@ -89,7 +89,7 @@ fn ports_are_only_changed_where_streams_collide() {
     assert_eq!(next.kind, "other-ports");
 }
 
-/// What is named once other ports had this effect.
+/// The causes that are named, with their certainty and place.
 fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
     let limits = judge(model).limits;
     limits.iter().map(|l| (l.cause, l.certainty, l.side)).collect()
@@ -107,7 +107,7 @@ fn a_gain_by_other_ports_proves_the_collision_and_none_the_full_cpu() {
     assert_eq!(named(&gained), [collision]);
     let advice = &judge(&gained).limits[0].advice;
     assert!(advice.iter().any(|a| a.text().contains("rps_cpus")), "{advice:?}");
-    // More than two queues carry of what one did is something else's gain.
+    // Two queues cannot carry more than twice as much as one, so the gain has another reason.
     assert!(!named(&judged(2.5)).contains(&collision));
     let mut same = judged(1.0);
     tried(&mut same, "more-streams", 1.0);

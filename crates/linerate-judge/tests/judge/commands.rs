@@ -1,4 +1,4 @@
-//! Commands of causes: they name the port that is known, and fit the path.
+//! Tests of the commands that causes advise: they name the port that is known, and fit the path.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use linerate_judge::causes::CAUSES;
 
 use super::*;
 
-/// Words that stand for a port of which nothing is known.
+/// Placeholders for a port of which nothing is known.
 const PLACEHOLDERS: [&str; 5] = ["PORT", "DEVICE", "IFACE", "NIC", "DEV"];
 
-/// A path between two cards.
+/// Gives a model a path between two network cards.
 fn known(mut m: Model) -> Model {
     for (host, (own, peer)) in m.hosts.iter_mut().zip([(1, 2), (2, 1)]) {
         let name = format!("eth{own}");
@@ -38,7 +38,7 @@ fn known(mut m: Model) -> Model {
     m
 }
 
-/// All that a cause says to type.
+/// All commands that causes advise for a direction: id of the cause, and text.
 fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
     let of = |cause: &&'static linerate_judge::causes::Cause| {
         let advice = cause.advice(m, direction).into_iter();
@@ -56,7 +56,7 @@ fn has_placeholder(text: &str) -> bool {
     words.any(|word| PLACEHOLDERS.contains(&word))
 }
 
-/// Loads for which some cause has advice or a question.
+/// Loads for which some cause has advice, or a gap with a hint.
 fn loads() -> Vec<Load> {
     let busy = |mut base: Load| {
         base.senders = vec![thread(0.97)];
@@ -100,7 +100,7 @@ fn no_command_leaves_out_a_port_that_is_known() {
     }
 }
 
-/// Whether a command changes nothing: it needs no right of root, or is one of those that only show something.
+/// Whether a command changes nothing: it needs no root, or only shows something.
 fn only_looks(command: &str) -> bool {
     !command.contains("sudo ") || command.starts_with("sudo turbostat ")
 }
@@ -236,10 +236,10 @@ fn no_buffer_is_larger_than_a_kernel_takes() {
 
 #[test]
 fn bbr_is_made_the_default_only_where_it_is_not_and_the_old_one_comes_back() {
-    let commands = |default: &str, asked: Option<&str>| {
+    let commands = |default: &str, requested: Option<&str>| {
         let mut base = load();
         base.made.sender.congestion = "cubic".to_owned();
-        base.knobs.congestion = asked.map(str::to_owned);
+        base.knobs.congestion = requested.map(str::to_owned);
         let mut m = known(model(base));
         m.hosts[0].facts.congestion_available = vec!["bbr".to_owned(), "cubic".to_owned()];
         default.clone_into(&mut m.hosts[0].facts.congestion_default);

@@ -1,11 +1,11 @@
-//! The trial that avoids the copy: when it is run, and its effect on the verdict.
+//! Tests of the trial that avoids the copy: when it is tried, and its effect on the verdict.
 
 use linerate_plan::Handover;
 
 use super::*;
 
-/// A receiving thread without slack at a rate, with the send buffer as a rival. The idle round trip needs half
-/// of that buffer: it has room for this, or not.
+/// A receiving thread that is full at `rate`; the send buffer is another possible cause. The idle round trip needs less
+/// than half of that buffer if `roomy`.
 fn full_receiver(rate: f64, sender: f64, roomy: bool) -> Model {
     let mut base = load();
     base.goodput.mean = rate;
@@ -22,7 +22,7 @@ fn the_copy_is_dropped_only_where_no_earlier_trial_parts_the_rivals() {
     let next = |m: &Model| next_trial(m, Direction::Forward, 0).map(|plan| plan.kind);
     assert_eq!(next(&full_receiver(2e10, 0.5, true)).as_deref(), Some("half-send-buffer"));
     assert_eq!(next(&full_receiver(2e10, 0.5, false)).as_deref(), Some("discard"));
-    // Where a copy may weigh nothing, or the sender has no time for more, it would show nothing.
+    // The trial would show nothing if a copy takes too little time, or if the sender has no time to send more.
     for (rate, sender) in [(5e9, 0.5), (2e10, 0.99)] {
         let kind = next(&full_receiver(rate, sender, false));
         assert!(kind.is_some() && kind.as_deref() != Some("discard"), "{kind:?}");
@@ -47,7 +47,7 @@ fn a_copy_that_is_saved_parts_a_full_reader_from_its_rivals_but_proves_nothing_b
     let nothing = tried_at(2e10, 1.0);
     assert_eq!(outcome(&nothing, "receiver-core"), "excluded");
     assert_eq!(outcome(&nothing, "send-buffer"), "finding");
-    // At a tenth of the rate a copy may weigh too little to be seen.
+    // At a tenth of the rate, a copy may take too little time to be seen.
     assert_eq!(outcome(&tried_at(2e9, 1.0), "receiver-core"), "finding");
 }
 
@@ -72,8 +72,8 @@ fn a_pausing_reader_gains_no_more_from_discarding_than_the_time_it_does_not_paus
     assert!(excluded(0.9));
 }
 
-/// A sending thread without slack at 20 Gb/s, before a receiver that is busy for a share, with the receive
-/// window for a rival.
+/// A sending thread that is full at 20 Gb/s; the receiver is busy for the share `receiver`. The receive window is
+/// another possible cause.
 fn full_sender(receiver: f64) -> Model {
     let mut base = load();
     base.goodput.mean = 2e10;
@@ -84,7 +84,7 @@ fn full_sender(receiver: f64) -> Model {
     model(base)
 }
 
-/// Adds the trial without a copy: what it gave, and how many times as much a byte cost the thread with one.
+/// Adds the trial without a copy: its effect on goodput, and the cost per byte with a copy over that without.
 fn handed_over(m: &mut Model, ratio: f64, times: f64) {
     tried(m, "zero-copy", ratio);
     let trial = m.trials.last_mut().expect("it was just tried");
@@ -119,13 +119,13 @@ fn a_full_sender_is_excluded_where_much_was_spared_and_nothing_gained() {
     };
     assert!(excluded(0.5, 1.0, 1.3));
     assert!(!excluded(0.5, 1.25, 1.3));
-    // It cannot gain more than it was spared.
+    // The sender cannot gain more than the copy cost.
     assert!(excluded(0.5, 1.6, 1.3));
     assert!(!excluded(0.5, 1.45, 1.3));
-    // Where little was spared, or the receiver has no time for more, no gain says nothing.
+    // No gain shows nothing if the copy cost little, or if the receiver has no time left.
     assert!(excluded(0.5, 1.0, 1.11) && !excluded(0.5, 1.0, 1.09));
     assert!(excluded(0.9, 1.0, 1.3) && !excluded(0.92, 1.0, 1.3));
-    // Pages cost more than copies: the thread is slower, and that too says nothing.
+    // Pages may cost more than copies: the thread is slower, and this shows nothing, too.
     assert!(!excluded(0.5, 0.8, 0.8));
 }
 
@@ -148,18 +148,19 @@ fn work_that_makes_the_rest_cheaper_says_nothing_of_a_full_sender() {
         let answer = answer(&tried_at(busy, ratio, times)).expect("it answers");
         answer.outcome == "excluded"
     };
-    // A quarter more work leaves 0.9 at most: of a thread without slack each byte costs 1.11 times as much then.
+    // With a quarter more work, the effect predicted is at most 0.9 for a full thread; then each byte costs 1.11 times
+    // as much.
     assert!(!excluded(0.97, 1.1, Some(1.10)) && excluded(0.97, 1.1, Some(1.12)));
     assert!(!excluded(0.91, 1.1, Some(0.91)) && excluded(0.89, 1.1, Some(0.91)));
     assert!(excluded(0.97, 1.1, None), "nobody counted");
     let verdict = tried_at(0.97, 1.1, Some(0.91));
     let limit = &verdict.limits[0];
     assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
-    let told = "with more work each byte took 0.091 ns of CPU time in place of 0.100: the rest became cheaper by it";
-    assert_eq!(limit.evidence.last().map(String::as_str), Some(told));
+    let reported = "with more work each byte took 0.091 ns of CPU time in place of 0.100: the rest became cheaper by it";
+    assert_eq!(limit.evidence.last().map(String::as_str), Some(reported));
     let slower = tried_at(0.97, 0.8, Some(1.25));
     let slower = &slower.limits[0];
-    assert!(slower.cause == "sender-core" && !slower.evidence.iter().any(|e| e == told));
+    assert!(slower.cause == "sender-core" && !slower.evidence.iter().any(|e| e == reported));
 }
 
 #[test]
@@ -181,8 +182,8 @@ fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_
     assert!(limit.evidence.iter().any(|e| e == price), "{limit:?}");
     let gains: Vec<_> = limit.advice.iter().filter_map(|a| a.gain).collect();
     assert_eq!(gains, [1.25]);
-    // No gain, or a loss (which holding pages may cause where the thread has time left), keeps the rivals in
-    // play.
+    // If there is no gain, or a loss (which keeping pages may cause for a thread with time left), the other causes stay
+    // possible.
     for ratio in [1.0, 0.7] {
         let lost = judged(ratio, 1.0 / ratio);
         assert_ne!(outcome(&lost, "receive-window"), "excluded", "{ratio}");

@@ -1,4 +1,4 @@
-//! Causes by which a thread lacks CPU time, and those that fill a CPU with other work.
+//! Tests of causes by which a thread lacks CPU time, and of causes that fill a CPU with other work.
 
 use linerate_facts::Gap;
 use linerate_judge::model::{Cpu, Local, LocalEvent, Throttled};
@@ -7,12 +7,13 @@ use linerate_plan::change::Setting;
 use super::steal::disturbed;
 use super::*;
 
-/// A receiving thread that stays on CPU 1 of four, runs and waits for these shares of time.
+/// A receiving thread that stays on CPU 1 of four, with its shares of time running and waiting.
 pub(super) fn kept(busy: f64, waiting: f64) -> Thread {
     Thread { waiting: Some(waiting), cpu: Some(1), home: Some(1), taken: Some(0.0), ..thread(busy) }
 }
 
-/// CPU 1 is full, of it this run's threads have `ours` and others `others`; three CPUs are idle.
+/// Four CPUs: CPU 1 is full, with `ours` of its time for threads of this run and `others` for other threads; three are
+/// idle.
 pub(super) fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
     let cpu = |number| Cpu {
         number,
@@ -24,7 +25,7 @@ pub(super) fn cpus(ours: f64, others: f64) -> Vec<Cpu> {
     (0..4).map(cpu).collect()
 }
 
-/// A far end whose thread waits behind others.
+/// A far end whose thread waits for a CPU that other programs use.
 pub(super) fn crowded(busy: f64, waiting: f64, others: f64) -> Model {
     let mut base = load();
     base.receivers = vec![kept(busy, waiting)];
@@ -39,7 +40,7 @@ pub(super) fn unread(what: &str) -> Gap {
     Gap { what: what.into(), why: String::new(), hint: String::new() }
 }
 
-/// What is named, how surely, and where.
+/// The limits that are named, with their certainty and place.
 pub(super) fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
     let verdict = judge(model);
     let of = |l: &linerate_judge::verdict::Limit| (l.cause, l.certainty, l.side);
@@ -61,7 +62,7 @@ fn a_thread_contends_where_it_waits_needs_the_cpu_and_others_use_it() {
         let m = crowded(busy, waiting, others);
         let what = format!("{busy} busy, {waiting} waiting, {others} of others");
         assert_eq!(outcome(&m, "cpu-contention"), expected, "{what}");
-        // Whose time it is decides which of the two is asked: never both.
+        // Which threads use the CPU decides between the two causes: at most one of them applies.
         let core = outcome(&m, "receiver-core");
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
     }
@@ -77,13 +78,13 @@ fn a_thread_that_waits_and_serves_its_connection_in_time_contends_for_nothing() 
         let answers = ["cpu-contention", "path-rate", "receiver-core"];
         (answers.map(|cause| outcome(&m, cause)), disturbed(&m))
     };
-    // Late: payload gathers unread, the queue is seldom empty, or the window closes.
+    // The reader is late: unread payload grows, the receive queue is seldom empty, or the window closes.
     for (behind, caught_up, window) in [(0.06, 0.9, 0.0), (0.0, 0.49, 0.0), (0.0, 0.9, 0.06)] {
-        let (told, _) = answers(behind, caught_up, window);
-        assert_eq!(told[0], "enough", "{behind} {caught_up} {window}");
+        let (reported, _) = answers(behind, caught_up, window);
+        assert_eq!(reported[0], "enough", "{behind} {caught_up} {window}");
     }
-    let (told, disturbed) = answers(0.04, 0.51, 0.04);
-    assert_eq!(told, ["clear", "enough", "clear"]);
+    let (reported, disturbed) = answers(0.04, 0.51, 0.04);
+    assert_eq!(reported, ["clear", "enough", "clear"]);
     assert_eq!(disturbed, [("cpu-contention", Place::Far, None)], "without a gain");
 }
 
@@ -107,7 +108,7 @@ fn more_work_proves_contention_by_more_than_its_share() {
         tried(&mut m, "receiver-work", ratio);
         named(&m)
     };
-    // 25 % more of the time of each byte is half as much again of what the thread gets: 1/1.5.
+    // Work that adds 25 % to the time of each byte adds half to the CPU time that the thread gets: an effect of 1/1.5.
     let contended = ("cpu-contention", Certainty::Proved, Place::Far);
     assert_eq!(judged(0.67), [contended]);
     let unaffected = judged(1.0);
@@ -130,7 +131,7 @@ fn the_other_ends_batches_move_a_full_cpu_and_do_not_halve_what_it_carries() {
     };
     let mut full = load();
     full.receivers = vec![thread(0.97)];
-    // Seen under contention: 0.92 (0.87 to 0.97), from a sender that needed 42 % of its CPU.
+    // Effects: 0.92 (0.87 to 0.97) was measured under contention, with a sender that needed 42 % of its CPU.
     for (cause, mut m) in
         [("cpu-contention", crowded(0.5, 0.5, 0.5)), ("receiver-core", model(full))]
     {
@@ -194,7 +195,7 @@ fn others_that_were_not_counted_are_a_gap_only_where_a_thread_waits() {
     assert_eq!(at(0.9, 0.1), "clear");
 }
 
-/// A far end that a quota stops for a share of time.
+/// A far end that a CPU quota stops for the share `time`.
 fn stopped(busy: f64, waiting: f64, time: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.5);
     m.directions[0].base.throttled.receiver =
@@ -207,7 +208,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
     for (busy, waiting, time, expected) in [
         (0.5, 0.5, 0.11, "enough"),
         (0.5, 0.5, 0.09, "clear"),
-        // What is stopped is not always counted as waiting.
+        // A thread that is stopped is not always counted as waiting.
         (0.5, 0.0, 0.5, "enough"),
         (0.5, 0.0, 0.44, "suspect"),
         (0.1, 0.0, 0.39, "clear"),
@@ -227,7 +228,7 @@ fn a_quota_counts_from_a_tenth_of_the_time_and_is_no_contention() {
     let mut m = stopped(0.4, 0.0, 0.6);
     tried(&mut m, "receiver-work", 0.63);
     assert_eq!(named(&m), [("cpu-quota", Certainty::Proved, Place::Far)]);
-    // Down to a quarter of the goodput that the added work alone would leave, since other work may cost more.
+    // The effect may be as low as a quarter of what the added work alone predicts, because other work may cost more.
     for (effect, proves) in [(0.17, true), (0.14, false)] {
         let mut m = stopped(0.4, 0.0, 0.6);
         tried(&mut m, "receiver-work", effect);
@@ -251,7 +252,7 @@ fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
     assert_eq!(outcome(&crowded(0.5, 0.5, 0.0), "cpu-quota"), "clear", "no group has one");
 }
 
-/// A far thread on CPU 1 that shares it with other threads of the run and with softirq.
+/// A far thread on CPU 1, which it shares with other threads of the run and with softirq.
 fn beside(busy: f64, waiting: f64, threads: f64, softirq: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;
@@ -277,7 +278,7 @@ fn a_core_is_shared_where_another_one_is_idle_else_the_core_is_full() {
     assert_eq!(outcome(&m, "receiver-core"), "clear");
     m.directions[0].base.cpus.receiver[1].busy = 0.94;
     assert_eq!(outcome(&m, "shared-core"), "clear", "not full");
-    // A host with one CPU, or a program that may use one.
+    // A host with one CPU, or a program that may use only one.
     let mut one = beside(0.5, 0.5, 0.5, 0.0);
     one.hosts[1].facts.cpus = vec![1];
     assert_eq!(outcome(&one, "shared-core"), "clear");
@@ -285,7 +286,7 @@ fn a_core_is_shared_where_another_one_is_idle_else_the_core_is_full() {
     assert_eq!(outcome(&one, "receiver-core"), "enough");
 }
 
-/// Both ends on one machine, kept on CPU 1: the near thread has it `near`, the far one 0.4 of the time.
+/// Both ends on one machine and on CPU 1: the near thread runs for `near` of the time, the far one for 0.4.
 fn together(near: f64, same_machine: bool) -> Model {
     let mut m = beside(0.4, 0.55, near, 0.0);
     m.same_machine = same_machine;
@@ -320,7 +321,7 @@ fn ends_of_one_machine_share_a_core_where_they_may_use_no_other() {
 fn a_core_of_both_ends_is_used_up_by_both_together() {
     for (near, answer) in [(0.54, "suspect"), (0.56, "enough")] {
         let mut m = together(near, true);
-        // It waits for payload as well, which the other end had no time to send.
+        // The receiver also waits for payload, which the sender had no time to send.
         m.directions[0].base.receivers[0].waiting = Some(0.45);
         assert_eq!(outcome(&m, "shared-core"), answer, "{near}");
     }
@@ -376,7 +377,7 @@ fn a_trial_parts_those_who_share_a_core() {
 fn interrupts_share_a_core_where_the_port_sends_them_there() {
     let m = || beside(0.5, 0.0, 0.0, 0.48);
     assert_eq!(outcome(&served(m(), &[1]), "shared-core"), "enough");
-    // Those of a virtual port come with the thread: its CPU is full, and is its own.
+    // Interrupts of a virtual port run in the thread's time: its CPU is full with its own work.
     assert_eq!(outcome(&m(), "shared-core"), "clear");
     assert_eq!(outcome(&m(), "receiver-core"), "enough");
     let some = beside(0.5, 0.0, 0.0, 0.2);
@@ -407,7 +408,7 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
     assert_eq!(named(&full), [("softirq-core", Certainty::Proved, Place::Far)]);
     let limit = &judge(&full).limits[0];
     assert!(limit.evidence.iter().any(|e| e.contains("backlog")));
-    // CPUs 0, 1 and 2.
+    // The mask 7 is CPUs 0, 1 and 2.
     assert!(limit.advice[0].text().contains("echo 7 |"), "{:?}", limit.advice);
 }
 
@@ -424,7 +425,7 @@ fn a_cpu_full_of_packets_tells_enough_where_they_are_of_this_path() {
     assert_eq!(at(Some(1), &[3]), "enough", "before they go to another CPU");
 }
 
-/// CPU 3 of the far host spends the share `softirq` of its time on packets, and packets may be handed to other CPUs.
+/// CPU 3 of the far host spends the share `softirq` on packets; a trial may spread packets over other CPUs.
 fn packed(softirq: f64) -> Model {
     let mut m = crowded(0.2, 0.0, 0.0);
     let cpu = &mut m.directions[0].base.cpus.receiver[3];
@@ -466,7 +467,8 @@ fn packets_that_gain_on_other_cpus_prove_a_cpu_that_is_full_of_them() {
     };
     let proved = [("softirq-core", Certainty::Proved, Place::Far)];
     assert_eq!(judged(1.4), proved);
-    // One flow goes to one CPU, and the driver's work stays: no gain speaks neither for it nor against it.
+    // Packets of one flow stay on one CPU, and so does the driver's work: no gain speaks neither for nor against the
+    // cause.
     let same = judged(1.0);
     assert_eq!(same, [("softirq-core", Certainty::Supported, Place::Far)]);
 }

@@ -1,9 +1,9 @@
-//! Many streams compared with a few, and the questions that remain for a path that dropped packets once.
+//! Tests of many streams compared with a few, and of what stays unknown for a path that dropped packets once.
 
 use super::loss::{first_limit, held_by_loss, tried_with_loss};
 use super::*;
 
-/// A model with too few losses at half the pace to decide, at 121 segments in flight. Four streams carry `gain`
+/// A model with 121 segments in flight, in which half the pace had too few losses to decide. Four streams carry `gain`
 /// times as much.
 fn seldom_lost(gain: f64) -> Model {
     let mut m = held_by_loss(1.2);
@@ -32,13 +32,14 @@ fn many_streams_are_set_beside_a_few_where_those_hardly_carry_more() {
     };
     assert_eq!(but(&|l| l.made.sender.congestion = "bbr".into()), None);
     assert_eq!(but(&|l| l.tcp.retransmitted = Some(0.0)), None);
-    // So many segments in flight that sixteen streams still have windows: 101 and 98.
+    // Sixteen streams still have windows that are large enough with 101 segments in flight, and not with 98.
     assert!(but(&|l| l.goodput = steady(5.85e7)).is_some());
     assert_eq!(but(&|l| l.goodput = steady(5.7e7)), None);
-    // 1 % would leave 7.09 Mb/s: ten times that is carried only where many segments are lost at a time.
+    // A loss of 1 % allows 7.09 Mb/s: ten times this is carried only if many segments are lost together.
     assert!(but(&|l| l.goodput = steady(7.05e7)).is_some());
     assert_eq!(but(&|l| l.goodput = steady(7.15e7)), None);
-    // 1448 B / 20 ms x 1.2247 / sqrt(11 of a million) = 214 Mb/s, three times what was carried; of 12, 205 Mb/s.
+    // 1448 B / 20 ms x 1.2247 / sqrt(11 of a million) = 214 Mb/s, three times the goodput; with 12 of a million it is
+    // 205 Mb/s.
     let at_half = |lost| {
         let mut m = seldom_lost(1.2);
         m.trials[0].lost[1] = lost;
@@ -79,9 +80,9 @@ fn a_rate_that_dropped_something_once_is_filled_better_by_more_streams_and_is_st
         base.tcp.retransmitted = Some(0.0);
         base.tcp.repeated_ever = Some(ever);
         tried(&mut m, "more-streams", gain);
-        let told = judge(&m).answers.into_iter();
-        let mut told = told.filter(|a| a.cause == "path-rate");
-        told.any(|a| a.why.join(" ").contains("excluded it"))
+        let reported = judge(&m).answers.into_iter();
+        let mut reported = reported.filter(|a| a.cause == "path-rate");
+        reported.any(|a| a.why.join(" ").contains("excluded it"))
     };
     assert_eq!((judged(1, 1.4), judged(1, 1.6)), (false, true));
     assert!(judged(0, 1.4), "it drops nothing");

@@ -1,4 +1,4 @@
-//! Loads by datagrams: where datagrams are lost, what this proves, and the rules for connections only.
+//! Tests of loads by datagrams: where datagrams are lost, what this proves, and which rules apply to connections only.
 
 use linerate_judge::causes::CAUSES;
 use linerate_judge::model::{Datagrams, LocalEvent};
@@ -7,9 +7,9 @@ use linerate_plan::factor::TRIALS;
 use super::loss::{held_by_loss, tried_with_loss};
 use super::*;
 
-/// The counts for 100,000 datagrams a second: the share that was lost, and the share of that which was dropped
-/// at the receiver's socket, one by one.
-fn told(lost: f64, at_socket: f64) -> Datagrams {
+/// Counts for 100,000 datagrams sent per second: the share that was lost, and the share of those that the receiver's
+/// socket dropped, one by one.
+fn with_loss(lost: f64, at_socket: f64) -> Datagrams {
     Datagrams {
         sent: 1e5,
         per_sec: 1e5 * (1.0 - lost),
@@ -22,16 +22,16 @@ fn told(lost: f64, at_socket: f64) -> Datagrams {
     }
 }
 
-/// A load by datagrams of 1000 bytes whose threads need these shares of their CPUs.
-fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
-    let goodput = told.per_sec * 8000.0;
+/// A load by datagrams of 1000 bytes. The threads of sender and receiver need these shares of their CPUs.
+fn datagrams(reported: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
+    let goodput = reported.per_sec * 8000.0;
     Load {
         goodput: steady(goodput),
         ticks: vec![goodput; 30],
         tcp: TcpShares::default(),
         packets: Some(Packets { payload: Bytes(1000), packet: Some(Bytes(1028)), path_mtu: None }),
         transport: &UDP,
-        datagrams: Some(told),
+        datagrams: Some(reported),
         senders: vec![thread(sender)],
         receivers: vec![thread(receiver)],
         unread: None,
@@ -42,13 +42,13 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
     }
 }
 
-/// Its model, in which two streams sent and carried so many times as much as one.
+/// The model of a load, in which two streams sent `sent` times and carried `gain` times as much as one.
 fn scaled(base: Load, sent: f64, gain: f64) -> Model {
     let mut m = model(base);
     let more = &mut m.directions[0].sweep[0];
     more.goodput = steady(more.goodput.mean * gain);
-    if let Some(told) = &mut more.datagrams {
-        told.sent *= sent;
+    if let Some(reported) = &mut more.datagrams {
+        reported.sent *= sent;
     }
     m
 }
@@ -58,7 +58,7 @@ fn named(m: &Model) -> Vec<(&'static str, Certainty)> {
     limits.iter().map(|l| (l.cause, l.certainty)).collect()
 }
 
-/// What every cause says of it.
+/// The outcome of every cause.
 fn all_outcomes(m: &Model) -> Vec<(&'static str, &'static str)> {
     let answers = judge(m).answers;
     answers.iter().map(|a| (a.cause, a.outcome)).collect()
@@ -71,7 +71,7 @@ const OF_CONNECTIONS: [&str; 5] =
 fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
     for lost in [0.0, 0.001, 0.3, 1.0] {
         for busy in [0.1, 0.85, 0.99] {
-            let m = model(datagrams(told(lost, lost / 2.0), [busy, busy]));
+            let m = model(datagrams(with_loss(lost, lost / 2.0), [busy, busy]));
             let outcomes = all_outcomes(&m);
             let heard = |id: &str| outcomes.iter().any(|(cause, _)| *cause == id);
             let heard_of = CAUSES.iter().filter(|c| UDP.has_all(c.needs));
@@ -89,7 +89,7 @@ fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
 
 #[test]
 fn no_trial_is_proposed_that_datagrams_do_not_have() {
-    let mut base = datagrams(told(0.3, 0.2), [0.99, 0.9]);
+    let mut base = datagrams(with_loss(0.3, 0.2), [0.99, 0.9]);
     base.knobs.pacing = Some(Rate(1_000_000_000));
     let m = model(base);
     let proposed = TRIALS.iter().filter_map(|kind| propose(kind, &m, Direction::Forward, 0));
@@ -103,12 +103,12 @@ fn no_trial_is_proposed_that_datagrams_do_not_have() {
 #[test]
 fn a_busy_sender_binds_only_where_almost_all_that_it_sends_comes() {
     let at = |lost, at_socket| {
-        let m = model(datagrams(told(lost, at_socket), [0.99, 0.3]));
+        let m = model(datagrams(with_loss(lost, at_socket), [0.99, 0.3]));
         outcome_in(&m, "sender-core")
     };
     assert_eq!((at(0.0, 0.0), at(0.049, 0.0)), ("finding", "finding"));
     assert_eq!((at(0.051, 0.0), at(0.051, 0.051)), ("clear", "clear"));
-    let mut m = model(datagrams(told(0.0, 0.0), [0.99, 0.3]));
+    let mut m = model(datagrams(with_loss(0.0, 0.0), [0.99, 0.3]));
     tried(&mut m, "sender-work", 0.8);
     assert_eq!(named(&m), [("sender-core", Certainty::Proved)]);
 }
@@ -116,12 +116,12 @@ fn a_busy_sender_binds_only_where_almost_all_that_it_sends_comes() {
 #[test]
 fn a_busy_reader_binds_only_where_datagrams_are_dropped_at_its_socket() {
     let at = |lost, at_socket| {
-        let m = model(datagrams(told(lost, at_socket), [0.5, 0.99]));
+        let m = model(datagrams(with_loss(lost, at_socket), [0.5, 0.99]));
         outcome(&m, "receiver-core")
     };
     assert_eq!((at(0.2, 0.061), at(0.2, 0.059)), ("enough", "clear"));
     assert_eq!((at(0.06, 0.051), at(0.06, 0.049)), ("enough", "clear"));
-    let mut m = model(datagrams(told(0.2, 0.2), [0.99, 0.99]));
+    let mut m = model(datagrams(with_loss(0.2, 0.2), [0.99, 0.99]));
     assert_eq!(named(&m), [("receiver-core", Certainty::Supported)]);
     tried(&mut m, "receiver-work", 0.8);
     assert_eq!(named(&m), [("receiver-core", Certainty::Proved)]);
@@ -130,18 +130,18 @@ fn a_busy_reader_binds_only_where_datagrams_are_dropped_at_its_socket() {
 #[test]
 fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
     let at = |at_socket, busy| {
-        let m = model(datagrams(told(0.2, at_socket), [0.5, busy]));
+        let m = model(datagrams(with_loss(0.2, at_socket), [0.5, busy]));
         outcome(&m, "socket-drops")
     };
     assert_eq!((at(0.061, 0.4), at(0.059, 0.4)), ("enough", "clear"));
     assert_eq!((at(0.2, 0.49), at(0.2, 0.51)), ("enough", "suspect"));
     assert_eq!((at(0.2, 0.89), at(0.2, 0.91)), ("suspect", "clear"));
     let few = |at_socket| {
-        let m = model(datagrams(told(0.06, at_socket), [0.5, 0.4]));
+        let m = model(datagrams(with_loss(0.06, at_socket), [0.5, 0.4]));
         outcome(&m, "socket-drops")
     };
     assert_eq!((few(0.051), few(0.049)), ("enough", "clear"));
-    let uncounted = Datagrams { joined: None, ..told(0.2, 0.01) };
+    let uncounted = Datagrams { joined: None, ..with_loss(0.2, 0.01) };
     let m = model(datagrams(uncounted, [0.5, 0.4]));
     assert_eq!(outcome(&m, "socket-drops"), "unknown");
     assert_eq!(outcome(&m, "path-loss"), "unknown", "it may be all of it");
@@ -152,8 +152,8 @@ fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
 #[test]
 fn what_is_discarded_for_its_checksum_neither_lacked_room_nor_was_lost_on_the_way() {
     let with = |lost, damaged| {
-        let told = Datagrams { damaged, ..told(lost, 0.0) };
-        scaled(datagrams(told, [0.5, 0.3]), 1.0, 1.0)
+        let reported = Datagrams { damaged, ..with_loss(lost, 0.0) };
+        scaled(datagrams(reported, [0.5, 0.3]), 1.0, 1.0)
     };
     let at = |lost, damaged| {
         let m = with(lost, damaged);
@@ -165,7 +165,7 @@ fn what_is_discarded_for_its_checksum_neither_lacked_room_nor_was_lost_on_the_wa
     assert_eq!(at(0.2, Some(0.101)), ["enough", "clear", "clear"]);
     assert_eq!(at(0.06, Some(0.051)), ["enough", "clear", "clear"]);
     assert_eq!(at(0.06, Some(0.049)), ["clear", "clear", "clear"]);
-    // An older record may hide them among the drops, and that hides no other cause.
+    // An older record may count damaged datagrams among the drops; this hides no other cause.
     assert_eq!(at(0.2, None), ["unknown", "clear", "suspect"]);
     assert_eq!(at(0.0, None)[0], "clear");
     let mut m = with(0.2, Some(0.2));
@@ -177,17 +177,17 @@ fn what_is_discarded_for_its_checksum_neither_lacked_room_nor_was_lost_on_the_wa
 #[test]
 fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     let with = |loss: (f64, f64)| {
-        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.4]));
+        let mut m = model(datagrams(with_loss(0.2, 0.2), [0.5, 0.4]));
         tried_with_loss(&mut m, "larger-window", 1.0, loss);
         named(&m)
     };
     assert_eq!(with((0.05, 0.69)), [("socket-drops", Certainty::Proved)]);
     assert_eq!(with((0.72, 1.2)), [("receiver-app", Certainty::Supported)]);
     assert_eq!(with((0.5, 0.9)), [("socket-drops", Certainty::Supported)]);
-    // A buffer smaller than a few groups of joined datagrams, or than a millisecond of arrivals, proves
+    // A buffer that holds less than a few groups of coalesced datagrams, or less than arrives in a millisecond, proves
     // nothing.
     let lost_as_many = |rate: f64, allowed: u64| {
-        let mut base = datagrams(told(0.2, 0.2), [0.5, 0.4]);
+        let mut base = datagrams(with_loss(0.2, 0.2), [0.5, 0.4]);
         base.goodput = steady(rate * 0.8);
         let mut m = model(base);
         m.hosts[1].facts.buffers.rmem_max = Some(allowed);
@@ -200,19 +200,19 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     assert_eq!(lost_as_many(8e8, 262_144), app);
     assert_eq!(lost_as_many(8.1e9, 1_000_000), room);
     assert_eq!(lost_as_many(7.9e9, 1_000_000), app);
-    // As much is asked for as the host allows, within reason.
-    let asked = |allowed| {
-        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.4]));
+    // The trial requests as large a buffer as the host allows, up to 8 MiB.
+    let requested = |allowed| {
+        let mut m = model(datagrams(with_loss(0.2, 0.2), [0.5, 0.4]));
         m.hosts[1].facts.buffers.rmem_max = Some(allowed);
         let plan = propose(kind("larger-window")?, &m, Direction::Forward, 0)?;
         plan.after.recv_buffer.map(|bytes| bytes.0)
     };
-    assert_eq!(asked(40 << 10), None, "hardly more than it has");
-    assert_eq!(asked(416 << 10), Some(416 << 10));
-    assert_eq!(asked(64 << 20), Some(8 << 20));
-    // Of a reader that is rather busy either may be so.
+    assert_eq!(requested(40 << 10), None, "hardly more than it has");
+    assert_eq!(requested(416 << 10), Some(416 << 10));
+    assert_eq!(requested(64 << 20), Some(8 << 20));
+    // If the reader is rather busy, either cause is possible.
     let with = |loss| {
-        let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.85]));
+        let mut m = model(datagrams(with_loss(0.2, 0.2), [0.5, 0.85]));
         tried_with_loss(&mut m, "larger-window", 1.0, loss);
         [outcome_in(&m, "socket-drops"), outcome_in(&m, "receiver-core")]
     };
@@ -220,7 +220,7 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     assert_eq!(with((0.72, 1.2)), ["excluded", "finding"]);
 }
 
-/// What the judge made of a cause.
+/// The outcome of a cause in the verdict.
 fn outcome_in(m: &Model, id: &str) -> &'static str {
     let answers = judge(m).answers;
     answers.iter().find(|a| a.cause == id).map_or("", |a| a.outcome)
@@ -229,7 +229,7 @@ fn outcome_in(m: &Model, id: &str) -> &'static str {
 #[test]
 fn half_the_pace_tells_a_rate_from_loss_at_any_pace() {
     let with = |loss| {
-        let mut m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
+        let mut m = scaled(datagrams(with_loss(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
         for id in ["path-rate", "path-loss"] {
             assert_eq!(outcome(&m, id), "suspect", "{id}");
         }
@@ -243,7 +243,7 @@ fn half_the_pace_tells_a_rate_from_loss_at_any_pace() {
     assert_eq!(with((0.6, 1.2)), [("path-loss", Certainty::Proved)]);
     assert_eq!(with((0.25, 0.6)), []);
     // More streams that carry no more may have had no time to send more.
-    let mut m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    let mut m = scaled(datagrams(with_loss(0.2, 0.0), [0.99, 0.3]), 1.0, 1.0);
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(named(&m), []);
 }
@@ -251,7 +251,7 @@ fn half_the_pace_tells_a_rate_from_loss_at_any_pace() {
 #[test]
 fn what_the_socket_did_not_drop_was_lost_on_the_way_where_it_is_most() {
     let at = |at_socket| {
-        let m = scaled(datagrams(told(0.2, at_socket), [0.5, 0.3]), 1.0, 1.0);
+        let m = scaled(datagrams(with_loss(0.2, at_socket), [0.5, 0.3]), 1.0, 1.0);
         ["path-rate", "path-loss"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(0.099), ["suspect", "suspect"]);
@@ -261,14 +261,14 @@ fn what_the_socket_did_not_drop_was_lost_on_the_way_where_it_is_most() {
 #[test]
 fn where_more_was_sent_and_no_more_came_the_path_has_a_rate() {
     let at = |sent, gain| {
-        let m = scaled(datagrams(told(0.2, 0.0), [0.99, 0.3]), sent, gain);
+        let m = scaled(datagrams(with_loss(0.2, 0.0), [0.99, 0.3]), sent, gain);
         outcome(&m, "path-rate")
     };
     assert_eq!((at(1.21, 1.0), at(1.19, 1.0)), ("enough", "suspect"));
     assert_eq!((at(2.0, 1.04), at(2.0, 1.1)), ("enough", "clear"));
-    // Each drop at the socket may have been of 128 datagrams.
+    // The socket may have dropped up to 128 datagrams each time it counted one drop.
     let with = |at_socket| {
-        let m = scaled(datagrams(told(0.2, at_socket), [0.99, 0.3]), 2.0, 1.0);
+        let m = scaled(datagrams(with_loss(0.2, at_socket), [0.99, 0.3]), 2.0, 1.0);
         outcome(&m, "path-rate")
     };
     assert_eq!((with(0.0007), with(0.0009)), ("enough", "suspect"));
@@ -277,12 +277,12 @@ fn where_more_was_sent_and_no_more_came_the_path_has_a_rate() {
 #[test]
 fn a_cap_of_each_flow_gives_more_to_more_streams() {
     let at = |gain| {
-        let m = scaled(datagrams(told(0.5, 0.0), [0.99, 0.3]), 2.0, gain);
+        let m = scaled(datagrams(with_loss(0.5, 0.0), [0.99, 0.3]), 2.0, gain);
         ["flow-rate-cap", "path-rate"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(1.52), ["suspect", "clear"]);
     assert_eq!(at(1.45), ["clear", "clear"]);
-    let mut m = scaled(datagrams(told(0.5, 0.0), [0.99, 0.3]), 2.0, 2.0);
+    let mut m = scaled(datagrams(with_loss(0.5, 0.0), [0.99, 0.3]), 2.0, 2.0);
     tried(&mut m, "more-streams", 2.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.1));
     assert_eq!(named(&m), [("flow-rate-cap", Certainty::Proved)]);
@@ -290,10 +290,10 @@ fn a_cap_of_each_flow_gives_more_to_more_streams() {
 
 #[test]
 fn a_small_loss_is_told_beside_what_holds_the_sender() {
-    let mut m = scaled(datagrams(told(0.049, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    let mut m = scaled(datagrams(with_loss(0.049, 0.0), [0.99, 0.3]), 1.0, 1.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
     assert_eq!(named(&m), [("sender-core", Certainty::Supported)]);
-    let mut m = scaled(datagrams(told(0.06, 0.0), [0.99, 0.3]), 1.0, 1.0);
+    let mut m = scaled(datagrams(with_loss(0.06, 0.0), [0.99, 0.3]), 1.0, 1.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
     assert_eq!(named(&m), [("path-loss", Certainty::Proved)]);
 }
@@ -301,7 +301,7 @@ fn a_small_loss_is_told_beside_what_holds_the_sender() {
 #[test]
 fn who_takes_the_time_of_an_end_matters_only_where_that_end_binds() {
     let at = |side: Side, lost| {
-        let mut base = datagrams(told(lost, lost), [0.99, 0.3]);
+        let mut base = datagrams(with_loss(lost, lost), [0.99, 0.3]);
         let throttled =
             linerate_judge::model::Throttled { group: "/".into(), periods: 0.9, time: 0.9 };
         let of = |end| (end == side).then(|| throttled.clone());
@@ -317,7 +317,7 @@ fn who_takes_the_time_of_an_end_matters_only_where_that_end_binds() {
 #[test]
 fn a_pace_that_was_asked_for_binds_where_what_is_sent_comes() {
     let at = |lost| {
-        let mut base = datagrams(told(lost, 0.0), [0.3, 0.3]);
+        let mut base = datagrams(with_loss(lost, 0.0), [0.3, 0.3]);
         base.knobs.pacing = Some(Rate(800_000_000));
         model(base)
     };
@@ -332,7 +332,7 @@ fn a_pace_that_was_asked_for_binds_where_what_is_sent_comes() {
 #[test]
 fn what_a_host_drops_itself_is_not_lost_on_the_way() {
     let at = |per_sec: f64| {
-        let mut base = datagrams(told(0.2, 0.0), [0.5, 0.3]);
+        let mut base = datagrams(with_loss(0.2, 0.0), [0.5, 0.3]);
         base.local = vec![linerate_judge::model::Local {
             side: Side::Far,
             what: LocalEvent::Ring,
@@ -345,17 +345,17 @@ fn what_a_host_drops_itself_is_not_lost_on_the_way() {
         let m = model(base);
         ["local-drops", "path-loss"].map(|id| outcome(&m, id))
     };
-    // Half of the 20,000 that were lost in a second.
+    // Half of the 20,000 datagrams that were lost per second.
     assert_eq!(at(10_100.0), ["enough", "clear"]);
     assert_eq!(at(9_900.0), ["suspect", "suspect"], "it may be groups of them");
-    // Groups of 65 datagrams at most.
+    // A drop may be a group of at most 65 datagrams.
     assert_eq!(at(150.0), ["clear", "suspect"]);
 }
 
 #[test]
 fn what_a_senders_own_port_drops_is_a_rival_of_the_path() {
     let at = |per_sec: f64, lost: f64| {
-        let mut base = datagrams(told(lost, 0.0), [0.5, 0.3]);
+        let mut base = datagrams(with_loss(lost, 0.0), [0.5, 0.3]);
         base.local = vec![linerate_judge::model::Local {
             side: Side::Near,
             what: LocalEvent::Queue,
@@ -371,7 +371,7 @@ fn what_a_senders_own_port_drops_is_a_rival_of_the_path() {
     assert_eq!(outcome(&m, "local-drops"), "suspect");
     tried_with_loss(&mut m, "half-pace", 0.5, (0.0, 0.01));
     assert_eq!(named(&m), [], "either of them");
-    // What a full queue refused was sent later, and is not lost.
+    // What a full queue refused was sent later, so it is not lost.
     let own = |lost| outcome(&at(9_000.0, lost), "local-drops");
     assert_eq!((own(0.049), own(0.051)), ("clear", "enough"));
 }
@@ -391,7 +391,7 @@ fn a_full_table_of_connections_drops_datagrams_and_no_segment_of_a_connection_th
             }]
         };
         let at = |per_sec| {
-            let mut base = datagrams(told(0.2, 0.0), [0.5, 0.3]);
+            let mut base = datagrams(with_loss(0.2, 0.0), [0.5, 0.3]);
             base.local = full(per_sec);
             model(base)
         };
@@ -411,16 +411,17 @@ fn a_full_table_of_connections_drops_datagrams_and_no_segment_of_a_connection_th
 
 #[test]
 fn a_sender_with_time_and_no_pace_whose_datagrams_come_is_not_understood() {
-    let m = model(datagrams(told(0.0, 0.0), [0.5, 0.3]));
+    let m = model(datagrams(with_loss(0.0, 0.0), [0.5, 0.3]));
     let verdict = judge(&m);
     assert!(verdict.limits.is_empty());
-    let asked = |u: &&linerate_judge::verdict::Unknown| u.what.contains("program of near waited");
-    assert!(verdict.unknown.iter().any(|u| asked(&u)), "{verdict:?}");
+    let requested =
+        |u: &&linerate_judge::verdict::Unknown| u.what.contains("program of near waited");
+    assert!(verdict.unknown.iter().any(|u| requested(&u)), "{verdict:?}");
 }
 
 #[test]
 fn nothing_that_arrives_is_no_limit_of_the_sender_but_may_be_a_black_hole() {
-    let mut base = datagrams(told(1.0, 0.0), [0.99, 0.0]);
+    let mut base = datagrams(with_loss(1.0, 0.0), [0.99, 0.0]);
     base.ticks = vec![0.0; 30];
     let mut m = model(base);
     assert_eq!(outcome_in(&m, "sender-core"), "clear");
@@ -437,7 +438,7 @@ fn nothing_that_arrives_is_no_limit_of_the_sender_but_may_be_a_black_hole() {
 #[test]
 fn round_trips_beside_datagrams_tell_of_their_queue() {
     let at = |millis: u64, busy| {
-        let mut base = datagrams(told(0.5, 0.0), [busy, 0.3]);
+        let mut base = datagrams(with_loss(0.5, 0.0), [busy, 0.3]);
         base.latency = Some(Latency {
             percentiles: vec![(50.0, Nanos::from_millis(millis))],
             samples: 100,
@@ -451,7 +452,7 @@ fn round_trips_beside_datagrams_tell_of_their_queue() {
 
 #[test]
 fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
-    let base = Load { contended: true, ..datagrams(told(0.0, 0.0), [0.99, 0.3]) };
+    let base = Load { contended: true, ..datagrams(with_loss(0.0, 0.0), [0.99, 0.3]) };
     let verdict = judge(&model(base));
     assert_eq!(verdict.disturbances[0].cause, "contended");
     assert!(cause("contended").is_some_and(|cause| cause.only_disturbs));
@@ -459,8 +460,8 @@ fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
 
 #[test]
 fn more_work_that_makes_those_that_arrive_cheaper_tells_something_of_a_sender() {
-    // Nothing is lost, and it carried as much with more work: it had time left, whatever each that arrived cost.
-    let mut m = scaled(datagrams(told(0.0, 0.0), [0.97, 0.5]), 1.0, 1.0);
+    // Nothing is lost, and the sender carried as much with more work: it had time left, whatever each datagram cost.
+    let mut m = scaled(datagrams(with_loss(0.0, 0.0), [0.97, 0.5]), 1.0, 1.0);
     tried(&mut m, "sender-work", 1.0);
     let trial = m.trials.last_mut().expect("it was just tried");
     let carried = m.directions[0].base.goodput.mean;
@@ -474,12 +475,12 @@ fn more_work_that_makes_those_that_arrive_cheaper_tells_something_of_a_sender() 
 fn the_direction_in_which_a_trial_tells_more_comes_first() {
     use Direction::{Forward, Reverse};
     let paced = || {
-        let mut base = datagrams(told(0.0, 0.0), [0.3, 0.3]);
+        let mut base = datagrams(with_loss(0.0, 0.0), [0.3, 0.3]);
         base.knobs.pacing = Some(Rate(800_000_000));
         base
     };
-    // Half the pace parts two causes of loss; to lift the pace only confirms what is known.
-    let lossy = Load { knobs: paced().knobs, ..datagrams(told(0.15, 0.0), [0.3, 0.3]) };
+    // Half the pace tells two causes of loss apart; to remove the pace only confirms what is known.
+    let lossy = Load { knobs: paced().knobs, ..datagrams(with_loss(0.15, 0.0), [0.3, 0.3]) };
     let kinds = |[forward, reverse]: [Load; 2]| -> Vec<(Direction, String)> {
         let mut m = model(forward);
         let mut other = model(reverse).directions.remove(0);

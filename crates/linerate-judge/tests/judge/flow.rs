@@ -1,4 +1,4 @@
-//! Connections of other programs: what this end can know of them, on both sides of each threshold.
+//! Tests of connections of other programs: what this end can know of them, on both sides of each threshold.
 
 use linerate_facts::metric::{self as m, Kind, Metric};
 use linerate_facts::{BufferLimits, HostFacts, Port};
@@ -8,11 +8,11 @@ use linerate_plan::path::{Certainty, Direction, Place};
 use linerate_record::flow::Flow;
 use linerate_record::{Column, EndReadings, Table};
 
-/// Time between two rows.
+/// Time between two rows, in nanoseconds.
 const TICK: u64 = 100_000_000;
 pub(super) const ROWS: i64 = 20;
 
-/// A table of counters that grow by these values in each row, and of constant gauges.
+/// A table in which counters grow by these values in each row, and gauges keep them.
 pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
     let column = |(metric, value): &(Metric, i64)| Column {
         name: metric.name.into(),
@@ -30,8 +30,8 @@ pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
     }
 }
 
-/// A download that brings `bytes` in each tick through a window of 100 kB, in a round trip of 20 ms:
-/// 500 kB in a tick fill it.
+/// A download that receives `bytes` in each tick, with a window of 100 kB and a round trip of 20 ms: 500 kB in a tick
+/// fill the window.
 pub(super) fn download(bytes: i64) -> Vec<(Metric, i64)> {
     vec![
         (m::TCP_BYTES_ACKED, 10),
@@ -44,7 +44,7 @@ pub(super) fn download(bytes: i64) -> Vec<(Metric, i64)> {
     ]
 }
 
-/// An upload of which the kernel says that the window held it `window` of the time, in per cent.
+/// An upload that the window limits for `window` per cent of the time, by the kernel's timer.
 pub(super) fn upload(window: i64) -> Vec<(Metric, i64)> {
     vec![
         (m::TCP_BYTES_ACKED, 500_000),
@@ -65,7 +65,7 @@ pub(super) fn upload(window: i64) -> Vec<(Metric, i64)> {
     ]
 }
 
-/// A connection whose program has threads that are busy for so many per cent of the time.
+/// A connection with `unread` bytes in its socket; the program's threads are busy for these per cent of the time.
 pub(super) fn connection(tcp: &[(Metric, i64)], unread: i64, busy: &[i64]) -> Flow {
     let socket = [(m::SOCKET_UNREAD, unread), (m::SOCKET_RCVBUF, 200_000)];
     let thread = |(n, percent): (usize, &i64)| {
@@ -107,7 +107,7 @@ pub(super) fn in_play(verdict: &Verdict) -> Vec<&'static str> {
 
 #[test]
 fn a_full_window_here_is_supported_and_one_with_room_is_not() {
-    // Nine tenths of the window, then seven.
+    // First nine tenths of the window are in flight, then seven.
     let full = judged(&connection(&download(450_000), 0, &[10]));
     assert_eq!(limits(&full), [("receive-window", Place::Near)]);
     assert_eq!(full.limits[0].certainty, Certainty::Supported);
@@ -129,7 +129,7 @@ fn a_window_that_a_queue_fills_is_no_limit() {
 
 #[test]
 fn a_window_full_of_what_nobody_reads_is_the_programs_doing() {
-    // Unread is weighed against what is in flight, 90 kB: 30 % of both is the threshold.
+    // Unread bytes are compared with bytes in flight, 90 kB: the threshold is 30 % of their sum.
     let late = judged(&connection(&download(450_000), 60_000, &[10]));
     assert_eq!(limits(&late), [("receiver-app", Place::Near)]);
     let in_time = judged(&connection(&download(450_000), 30_000, &[10]));
@@ -144,7 +144,7 @@ fn a_window_full_of_what_nobody_reads_is_the_programs_doing() {
 fn a_program_that_has_no_time_is_the_limit_only_where_its_thread_is_known() {
     let one = judged(&connection(&download(350_000), 0, &[97]));
     assert_eq!(limits(&one), [("receiver-core", Place::Near)]);
-    // Which of them serves the connection is not known.
+    // It is unknown which of the threads serves the connection.
     let several = judged(&connection(&download(350_000), 0, &[97, 10]));
     assert_eq!(limits(&several), []);
     assert!(in_play(&several).contains(&"receiver-core"));
@@ -175,7 +175,7 @@ fn what_only_the_far_host_knows_is_unknown() {
 
 #[test]
 fn a_pace_that_the_program_asked_for_is_named_where_it_is_reached() {
-    // 500 kB in 100 ms are 40 Mb/s.
+    // 500 kB in 100 ms is 40 Mb/s.
     for (pace, want) in [(42_000_000, 1), (60_000_000, 0)] {
         let mut paced = upload(3);
         paced.push((m::TCP_MAX_PACING_RATE, pace));
@@ -205,12 +205,12 @@ fn a_program_that_writes_too_little_is_named() {
 fn counters_that_are_missing_give_no_answer() {
     let one = connection(&download(450_000), 0, &[10]);
     let mut short = one.clone();
-    // 6.1 does not tell the window that it offers.
+    // Linux 6.1 does not report the window that the receiver offers.
     short.readings.tables[0].columns.retain(|c| c.name != m::TCP_RCV_WND.name);
     let verdict = judged(&short);
     assert_eq!(limits(&verdict), []);
     assert!(in_play(&verdict).contains(&"receive-window"));
-    // 4.0 does not count bytes.
+    // Linux 4.0 does not count bytes.
     short.readings.tables[0].columns.retain(|c| !c.name.starts_with("bytes"));
     assert_eq!((flow(&short), short.carried()), (None, None));
     let mut single = one.clone();
@@ -227,7 +227,7 @@ fn counters_that_are_missing_give_no_answer() {
 
 #[test]
 fn a_shaper_of_the_own_port_and_its_wire_are_ceilings_of_what_is_sent() {
-    // 40 Mb/s of payload.
+    // The upload carries 40 Mb/s of payload.
     let at = |share: f64| {
         let mut own = connection(&upload(0), 0, &[10]);
         let rate = 40e6 / share * 1514.0 / 1448.0;

@@ -1,4 +1,4 @@
-//! Causes that lie in what a host is made of: nodes, clocks, memory.
+//! Tests of causes in the hardware of a host: NUMA nodes, clocks, memory.
 
 use linerate_facts::nic::{Bond, Nic};
 use linerate_facts::route::Route;
@@ -8,7 +8,7 @@ use linerate_record::TrialPlan;
 
 use super::*;
 
-/// A real port on node 0 of two, and a receiving thread on CPU `cpu` that is busy for a share.
+/// A physical port on node 0 of two nodes. The receiving thread on CPU `cpu` is busy for the share `busy`.
 fn two_nodes(cpu: u32, busy: f64) -> Model {
     let mut base = load();
     base.receivers = vec![Thread { cpu: Some(cpu), ..thread(busy) }];
@@ -29,7 +29,7 @@ fn two_nodes(cpu: u32, busy: f64) -> Model {
     m
 }
 
-/// All interrupts of the far port are sent to `cpus`.
+/// Sends all interrupts of the far port to `cpus`.
 fn served(mut m: Model, cpus: &[u32]) -> Model {
     let port = m.hosts[1].facts.port.as_mut();
     port.expect("a port").served_by = cpus.to_vec();
@@ -91,14 +91,14 @@ fn nodes_are_alike_or_unknown_where_nothing_sets_them_apart() {
         f.port = Some(Port { node: None, is_virtual: true, ..Port::default() });
     };
     assert_eq!(with(veth), "clear");
-    // A bond of cards that are on two nodes: either may carry a stream.
+    // A bond of cards on two nodes: a stream may use either card.
     let bond = |f: &mut HostFacts| {
         let port = f.port.as_mut().expect("a port");
         (port.node, port.is_virtual) = (None, true);
         f.route = Some(Route { ports: vec![Nic::default()], ..Route::default() });
     };
     assert_eq!(with(bond), "unknown");
-    // Nothing was read of it, but it has time to spare.
+    // The port's node is unknown, but the thread has time left.
     let mut idle = two_nodes(4, 0.5);
     idle.hosts[1].facts.port.as_mut().expect("a port").node = None;
     assert_eq!(outcome(&idle, "numa-remote"), "clear");
@@ -124,11 +124,11 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
     let advice = gained.limits[0].advice[0].text();
     assert!(advice.contains("echo 0-3 |"), "{advice}");
     assert!(advice.contains("/smp_affinity_list; done | tee affinity-before.txt"), "{advice}");
-    // Each had a list of its own, and those of other ports stay out of the file.
+    // Each interrupt had its own list, and interrupts of other ports stay out of the file.
     assert!(!advice.contains("/proc/irq/*/"), "{advice}");
     let undo = &gained.limits[0].advice[0].undo_text();
     assert!(undo.ends_with("done < affinity-before.txt"), "{undo}");
-    // A bond's are those of its members.
+    // The interrupts of a bond are those of its members.
     let mut bonded = m();
     let [first, second] = ["eth2", "eth3"].map(|name| Nic {
         name: name.into(),

@@ -1,15 +1,15 @@
-//! Causes that are named because no other one is left in play.
+//! Tests of causes that are named because no other one is possible.
 
 use super::cpu::{cpus, kept, named, unread};
 use super::*;
 
-/// A sending thread on a CPU of its own, of which others take `others`.
+/// A sending thread on CPU 1, of which other threads use `others`.
 fn sending(busy: f64, others: f64) -> Model {
     let mut base = load();
     base.senders = vec![kept(busy, others)];
     base.cpus.sender = cpus(busy, others);
     base.made.sender.cpus = vec![1];
-    // A sender that waits empties its socket.
+    // A sender that waits for its CPU lets its socket run empty.
     base.tcp.starved = Some(if others > 0.0 { 0.3 } else { 0.0 });
     model(base)
 }
@@ -17,15 +17,15 @@ fn sending(busy: f64, others: f64) -> Model {
 #[test]
 fn a_core_that_is_not_quite_used_up_is_named_where_nothing_else_is_left() {
     let core = vec![("sender-core", Certainty::Supported, Place::Near)];
-    // Below nine tenths the network is not cleared either.
+    // Below nine tenths of a CPU, the network stays possible.
     let path = vec![("path-rate", Certainty::Supported, Place::Path)];
     for (busy, others, expected) in
         [(0.89, 0.0, &path), (0.91, 0.0, &core), (0.84, 0.08, &core), (0.96, 0.0, &core)]
     {
         assert_eq!(named(&sending(busy, others)), *expected, "{busy} {others}");
-        let told = judge(&sending(busy, others)).limits[0].evidence.clone();
-        let alone = told.iter().any(|e| e == "no other cause is left in play");
-        assert_eq!(alone, (0.9..0.95).contains(&(busy + others)), "{told:?}");
+        let reported = judge(&sending(busy, others)).limits[0].evidence.clone();
+        let alone = reported.iter().any(|e| e == "no other cause is left in play");
+        assert_eq!(alone, (0.9..0.95).contains(&(busy + others)), "{reported:?}");
     }
 }
 
@@ -48,7 +48,7 @@ fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_lef
         m.idle.map(|idle| Latency { percentiles: vec![(50.0, Nanos::from_millis(1))], ..idle });
     tried(&mut m, "more-streams", 1.06);
     m.trials[0].effect = Some(Interval { low: 0.98, mid: 1.06, high: 1.14 });
-    // A queue of 1 ms and more is longer than an idle round trip by half.
+    // A queue makes the round trip at least 1.5 times as long as the idle one of 1 ms.
     for (millis, named) in [(1, None), (2, Some("path-rate"))] {
         m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis));
         assert_eq!(outcome(&m, "path-rate"), "suspect");
@@ -68,7 +68,7 @@ fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole
         (3, 3.0, Some(0.1), None),
         (8, 7.1, Some(0.29), Some("flow-rate-cap")),
         (8, 7.1, Some(0.31), None),
-        // It wandered too slowly for an interval, by half.
+        // The goodput varied too slowly for an interval, by half of its mean.
         (8, 7.1, None, None),
     ] {
         let mut m = model(load());

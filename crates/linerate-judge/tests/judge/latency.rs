@@ -1,4 +1,4 @@
-//! Latency: when a load makes round trips long, where they wait, and what the trial of it proves.
+//! Tests of latency: when a load makes round trips long, where they wait, and what its trial proves.
 
 use super::*;
 use linerate_facts::cpu::IdleState;
@@ -12,8 +12,8 @@ fn p50(value: Nanos) -> Latency {
     Latency { percentiles: vec![(50.0, value)], samples: 500, least: Nanos(value.0 / 2) }
 }
 
-/// A path of 1 ms and a load that congestion control limits. A round trip under load, and one of the load's own
-/// segments, take 40 ms.
+/// A path of 1 ms with a load that congestion control limits. Under load, a round trip takes 40 ms, and so does one of
+/// the load's own segments.
 fn queued() -> Model {
     let mut base = load();
     base.latency = Some(p50(Nanos::from_millis(40)));
@@ -72,7 +72,8 @@ fn a_queue_is_suspected_from_twice_the_round_trip_and_five_milliseconds() {
 
 #[test]
 fn a_path_whose_few_idle_round_trips_were_long_is_not_made_long_by_a_load() {
-    // The kernel saw 1 ms at least. Of six the shortest is no longer than the median.
+    // The kernel measured at least 1 ms. The shortest of six round trips is surely no longer than the usual one; of
+    // five it may be.
     let at = |samples, least: u64| {
         let mut m = queued();
         m.idle =
@@ -88,9 +89,9 @@ fn latency_comes_after_goodput_and_is_no_rival_of_it() {
     let mut m = queued();
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.metric)).collect();
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.metric)).collect();
     let expected = [("path-rate", Measure::Goodput), ("latency-queue", Measure::Latency)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(limits[0].certainty, Certainty::Proved);
     assert_eq!(next_trial(&m, Direction::Forward, 1), None);
     let next = next_latency_trial(&m, Direction::Forward, 1).expect("something to try");
@@ -117,7 +118,7 @@ fn half_the_pace_proves_a_queue_where_it_takes_most_of_what_the_load_added() {
     };
     let proved = [("latency-queue", Place::Path, Certainty::Proved)];
     assert_eq!(after(0.5, Some(0.03)), proved);
-    // The load added 39 of 40 ms: at most half of it may be left.
+    // The load added 39 of 40 ms: at half the pace at most half of this may be left.
     assert_eq!(after(0.5, Some(0.46)), proved);
     assert_eq!(after(0.5, Some(0.48)), [SUPPORTED], "cut by what it predicts");
     assert_eq!(after(0.5, Some(0.7)), [], "it stays");
@@ -174,11 +175,11 @@ fn what_waits_for_a_cpu_is_told_from_what_waits_in_a_queue() {
     assert_eq!(at(Some(0.05), Some(0.46)), "enough");
     assert_eq!(at(Some(0.05), None), "unknown");
     let wakeup = ("latency-wakeup", Place::Far, Certainty::Supported);
-    // The streams' own segments are acknowledged by the kernel, which waits for no thread.
+    // The kernel acknowledges the streams' own segments, without waiting for a thread.
     let mut m = waiting(Some(0.1), Some(0.6));
     base(&mut m).tcp.rtt = Some(Nanos::from_millis(2));
     assert_eq!(named(&m), [wakeup]);
-    // No more can go at half the pace than was waited.
+    // Half the pace cannot remove more time than was spent waiting in the queue.
     let mut both = waiting(Some(0.0), Some(0.3));
     paced(&mut both, 0.5, Some(0.03));
     assert_eq!(named(&both), [("latency-queue", Place::Path, Certainty::Proved)]);
@@ -194,7 +195,7 @@ fn a_queue_is_where_the_streams_own_segments_wait_too() {
         base(&mut m).tcp.rtt = Some(Nanos::from_millis(millis));
         outcome(&m, "latency-queue")
     };
-    // The load added 39 ms to the probe's round trip.
+    // The load added 39 ms to the round trip of the latency probe.
     assert_eq!((own(20), own(21)), ("clear", "enough"));
     let mut m = queued();
     base(&mut m).tcp.rtt = None;
@@ -215,7 +216,7 @@ fn where_a_cpu_has_no_time_left_a_queue_cannot_be_told_from_it() {
     assert!(unknown.iter().any(|u| u.why.contains("was busy 91 %")), "{unknown:?}");
 }
 
-/// The same queue, a part of which stands in the near port.
+/// The load of `queued`, where packets wait `wait` microseconds in the near port.
 fn with_own(wait: u64) -> Model {
     let mut m = queued();
     base(&mut m).queues = Some(vec![
@@ -228,7 +229,7 @@ fn with_own(wait: u64) -> Model {
 #[test]
 fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
     let place = |wait| of_latency(&with_own(wait)).remove(0);
-    // Half of the 39 ms that the load added.
+    // The threshold is half of the 39 ms that the load added.
     assert_eq!(place(19_400).side, Place::Path);
     let own = place(19_600);
     assert_eq!((own.side, own.stage), (Place::Near, Stage::Port));
@@ -256,14 +257,14 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     assert_eq!((limit.side, limit.stage), (Place::Path, Stage::Net));
     let actions: Vec<String> =
         limit.advice.iter().map(linerate_facts::advice::Advice::text).collect();
-    // 1 Gb/s x 1500/1448 x 0.95
+    // 1 Gb/s of payload x 1500/1448 for the headers x 0.95 is 984 Mb/s.
     assert!(actions[0].contains("dev ens3 root cake bandwidth 984116kbit"), "{actions:?}");
     assert!(actions[1].ends_with("tcp_congestion_control=bbr"));
     assert!(limit.advice[1].undo_text().ends_with("tcp_congestion_control=cubic"));
     assert!(limit.advice.iter().all(|a| !a.undo_text().is_empty()));
     assert_eq!(limit.advice[0].needs(), ["kernel module sch_cake"]);
     assert_eq!(limit.advice[1].needs(), ["kernel module tcp_bbr"]);
-    // Where others have a part of the path, what this load carried is not its rate.
+    // If others use a part of the path, the goodput of this load is not the path's rate.
     for (share, advised) in [(0.19, 2), (0.21, 1)] {
         let side = Side::Far;
         base(&mut m).foreign = Some(Foreign { side, share });
@@ -278,12 +279,12 @@ fn few_long_round_trips_say_at_least_how_long_they_are() {
         base(&mut m).latency = Some(Latency { percentiles: Vec::new(), samples, least });
         (outcome(&m, "latency-queue"), judge(&m))
     };
-    let (told, verdict) = few(6, Nanos::from_millis(30));
-    assert_eq!(told, "enough");
+    let (reported, verdict) = few(6, Nanos::from_millis(30));
+    assert_eq!(reported, "enough");
     let limit = verdict.limits.iter().find(|l| l.cause == "latency-queue");
     let words = &limit.unwrap().evidence[0];
     assert!(words.contains("at least 30 ms under load"), "{words}");
-    // Five may all be longer than usual, and one short one says nothing of the others.
+    // Five round trips may all be longer than usual; and one short one shows nothing about the others.
     assert_eq!(few(5, Nanos::from_millis(30)).0, "unknown");
     assert_eq!(few(6, Nanos::from_millis(5)).0, "unknown");
 }
@@ -300,8 +301,8 @@ fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
         (outcome(&m, "latency-queue"), unknown)
     };
     assert_eq!(few(Nanos::from_millis(5)), ("clear", vec![]));
-    let (told, unknown) = few(Nanos::from_millis(40));
-    assert_eq!(told, "unknown");
+    let (reported, unknown) = few(Nanos::from_millis(40));
+    assert_eq!(reported, "unknown");
     assert!(unknown[0].why.starts_with("5 were timed"), "{unknown:?}");
     let mut untimed = queued();
     base(&mut untimed).latency = None;
@@ -327,7 +328,7 @@ fn a_slice_is_short_only_where_the_rate_varies_little_and_nothing_is_lost() {
     let slice = |samples: usize, deviation: f64, retransmitted| {
         let mut m = queued();
         let load = base(&mut m);
-        // A ramp at the start does not count.
+        // The ramp at the start is ignored.
         load.ticks = vec![1e8; samples / 3];
         let around = (samples / 3..samples).map(|k| 1.0 + deviation * (-1_f64).powi(k as i32));
         load.ticks.extend(around.map(|rate| 1e9 * rate));
@@ -351,7 +352,7 @@ fn a_slice_is_short_only_where_the_rate_varies_little_and_nothing_is_lost() {
     }
 }
 
-/// A path with a round trip of `idle` microseconds without load, and 100 under load. The CPUs of the far host have an idle
+/// A path with a round trip of `idle` microseconds without load, and 100 under load. The far host's CPUs have an idle
 /// state that takes `leave` microseconds to wake from.
 fn rested(idle: u64, leave: u64) -> Model {
     let mut m = queued();
@@ -374,7 +375,7 @@ fn an_idle_path_that_is_slower_than_a_loaded_one_waits_for_cpus_that_rest() {
     for (idle, leave, answer) in [
         (125, 200, "clear"),
         (135, 200, "enough"),
-        // Half of what the idle path takes more.
+        // The threshold is half of the time that the idle path takes more.
         (200, 49, "clear"),
         (200, 51, "enough"),
     ] {
@@ -400,7 +401,7 @@ fn an_idle_path_that_is_slower_than_a_loaded_one_waits_for_cpus_that_rest() {
     assert_eq!(outcome(&m, "latency-idle-states"), "unknown");
 }
 
-/// An idle path of 100 us, whose far card holds interrupts back for so many.
+/// An idle path of 100 us, whose far card delays interrupts by this many microseconds.
 fn held_back(micros: u32, adapts: bool) -> Model {
     let mut m = queued();
     m.idle = Some(p50(Nanos::from_micros(100)));

@@ -1,8 +1,8 @@
-//! Loss: when half the pace is tried, and what the share of retransmissions proves.
+//! Tests of loss: when half the pace is tried, and what the share of retransmissions proves.
 
 use super::*;
 
-/// The load, with this share of its bytes retransmitted.
+/// The usual load, with this share of its bytes retransmitted.
 fn lossy(share: f64) -> Load {
     let mut load = load();
     load.tcp.retransmitted = Some(share);
@@ -33,7 +33,7 @@ fn half_the_pace_is_tried_only_where_enough_is_lost() {
 
 #[test]
 fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() {
-    // 12 Mb/s are 1036 segments of 1448 bytes in a second, of which 0.77 % are eight: four at half the pace.
+    // 12 Mb/s is 1036 segments of 1448 bytes per second. 0.77 % of these are eight lost, and four at half the pace.
     let m = |share| {
         let mut base = lossy(share);
         (base.goodput, base.packets) = (steady(1.2e7), Some(FULL));
@@ -58,7 +58,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
     assert!(but(&|m| m.hosts[0].facts.congestion_available.truncate(1)));
 }
 
-/// Adds a trial whose effects are these ratios, of goodput and of the share retransmitted.
+/// Adds a trial with these effects: the ratio of goodput, and the range of the ratio of retransmissions.
 pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
     tried(m, id, goodput);
     if let Some(trial) = m.trials.last_mut() {
@@ -66,8 +66,8 @@ pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64,
     }
 }
 
-/// A stream that random loss limits to about the goodput of Mathis' formula, without a queue; two streams carry
-/// `gain` times as much.
+/// A stream that random loss limits to about the goodput of Mathis' formula, without a queue. Two streams carry `gain`
+/// times as much.
 pub(super) fn held_by_loss(gain: f64) -> Model {
     let mut base = lossy(0.01);
     base.goodput = steady(7e6);
@@ -96,7 +96,7 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
     assert_eq!(at(&|_| {}), "suspect");
     assert_eq!(at(&|l| l.tcp.retransmitted = Some(0.0004)), "clear");
     assert_eq!(at(&|l| l.tcp.retransmitted = None), "unknown");
-    // 1448 B / 20 ms x 1.2247 / sqrt(1 %) = 7.09 Mb/s: a third of it is the bound.
+    // 1448 B / 20 ms x 1.2247 / sqrt(1 %) = 7.09 Mb/s: the threshold is a third of this.
     let without_timers = |goodput| {
         at(&|l| {
             l.goodput.mean = goodput;
@@ -105,7 +105,7 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
     };
     assert_eq!(without_timers(2.4e6), "suspect");
     assert_eq!(without_timers(2.3e6), "clear");
-    // Where timers may have run out it is 5.68 Mb/s.
+    // If retransmission timers may have expired, the formula gives 5.68 Mb/s.
     assert_eq!(at(&|l| l.goodput.mean = 1.95e6), "suspect");
     assert_eq!(at(&|l| l.goodput.mean = 1.85e6), "clear");
 }
@@ -136,7 +136,7 @@ fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
     assert_eq!(proved(Some(6.0)), certain("bad-checksums"));
     assert_eq!(proved(Some(0.0)), certain("path-loss"));
     assert_eq!(proved(None), certain("path-loss"), "an older record");
-    // The segments are inside a tunnel, whose datagrams are damaged.
+    // The segments are inside a tunnel whose datagrams arrive damaged.
     let inside = |damaged| {
         let mut m = with(Some(0.0));
         m.directions[0].base.netstat.receiver.damaged_tunnel = damaged;
@@ -145,7 +145,7 @@ fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
     assert_eq!(inside(Some(3.1)), ["enough", "clear"]);
     assert_eq!(inside(Some(2.9)), ["clear", "suspect"]);
     assert_eq!(inside(None), ["clear", "suspect"], "no tunnel");
-    // Where nothing is retransmitted, another program's segments were damaged.
+    // If nothing is retransmitted, the damaged segments are those of another program.
     let mut m = model(load());
     m.directions[0].base.netstat.receiver.damaged = Some(100.0);
     assert_eq!(outcome(&m, "bad-checksums"), "clear");
@@ -153,15 +153,15 @@ fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
 
 #[test]
 fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_loss() {
-    let with = |discarded: Option<f64>, again: f64| {
+    let with = |discarded: Option<f64>, retransmitted: f64| {
         let mut m = held_by_loss(2.0);
         let base = &mut m.directions[0].base;
-        base.tcp.repeated = Some(again);
+        base.tcp.repeated = Some(retransmitted);
         base.netstat.sender.sacks_discarded = discarded;
         m
     };
-    let at = |discarded, again| {
-        let m = with(discarded, again);
+    let at = |discarded, retransmitted| {
+        let m = with(discarded, retransmitted);
         ["sack-discarded", "path-loss"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(Some(3.1), 6.0), ["enough", "clear"]);
@@ -171,7 +171,7 @@ fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_lo
     let mut m = with(Some(30.0), 6.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
     assert_eq!(first_limit(&m), Some(("sack-discarded", Certainty::Proved)));
-    // Buffers are full while the sender waits for its timers.
+    // The send buffer is full while the sender waits for its retransmission timers.
     let waits = |share| {
         let mut m = with(Some(30.0), 6.0);
         let tcp = &mut m.directions[0].base.tcp;
@@ -179,7 +179,7 @@ fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_lo
         outcome(&m, "sack-discarded")
     };
     assert_eq!((waits(Some(0.51)), waits(Some(0.49))), ("enough", "clear"));
-    // Where nothing is lost, those of other connections are ignored.
+    // If nothing is lost, discarded acknowledgements are those of other connections.
     let mut m = model(load());
     m.directions[0].base.netstat.sender.sacks_discarded = Some(30.0);
     assert_eq!(outcome(&m, "sack-discarded"), "clear");
@@ -187,7 +187,7 @@ fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_lo
 
 #[test]
 fn no_law_of_windows_clears_loss_that_makes_a_sender_wait_for_timers() {
-    // 15 % over 0.5 ms: windows alone would leave 73 Mb/s; one segment in 37 ms is 313 kb/s.
+    // At a loss of 15 % over 0.5 ms, windows alone allow 73 Mb/s; one segment in 37 ms is 313 kb/s.
     let at = |goodput, timeouts| {
         let mut m = held_by_loss(2.0);
         let idle = m.idle.as_mut().expect("timed");
@@ -223,7 +223,7 @@ fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_strea
     };
     let one = |share, half| bbr(1.0, share, half);
     assert_eq!((one(0.099, 0.24), one(0.101, 0.24)), ("clear", "suspect"));
-    // One that waits for timeouts carries now much, now little.
+    // A sender that waits for timeouts has a goodput that varies much.
     assert_eq!((one(0.02, 0.24), one(0.02, 0.26)), ("clear", "suspect"));
     let waited = |timeouts| {
         at(1.0, &|l| {
@@ -233,14 +233,15 @@ fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_strea
         })
     };
     assert_eq!((waited(0.0), waited(1.0)), ("clear", "suspect"));
-    // Its third version slows down from 2 % on; surely more are 5 %, and 1 % for what both were measured to.
+    // BBR version 3 slows down at a loss of 2 % and more. More streams must gain 5 %, plus 1 % for the error of both
+    // measurements.
     assert_eq!((bbr(2.0, 0.019, 0.24), bbr(2.0, 0.021, 0.24)), ("clear", "suspect"));
     assert_eq!((bbr(1.04, 0.03, 0.24), bbr(1.07, 0.03, 0.24)), ("clear", "suspect"));
 }
 
 #[test]
 fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_streams_gain() {
-    // One segment in a hundred is lost: of 99 in flight not one each time, of 101 one.
+    // One of a hundred segments is lost: with 101 in flight, one in each round trip; with 99, less than one.
     let at = |gain: f64, segments: u64| {
         let mut m = held_by_loss(gain);
         let base = &mut m.directions[0].base;
@@ -249,9 +250,9 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
         within(base, 0.24);
         m
     };
-    let told = |gain, segments| outcome(&at(gain, segments), "path-loss");
-    assert_eq!((told(2.0, 99), told(2.0, 101)), ("clear", "suspect"));
-    assert_eq!((told(1.04, 101), told(1.07, 101)), ("clear", "suspect"));
+    let result_of = |gain, segments| outcome(&at(gain, segments), "path-loss");
+    assert_eq!((result_of(2.0, 99), result_of(2.0, 101)), ("clear", "suspect"));
+    assert_eq!((result_of(1.04, 101), result_of(1.07, 101)), ("clear", "suspect"));
     let mut m = at(2.0, 101);
     let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
     assert_eq!(next.kind, "half-pace");
@@ -265,7 +266,7 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
     assert_eq!(first_limit(&cap), proved, "no loss of a cap's at half the pace");
 }
 
-/// Sets the samples of a goodput to this share of the mean below and above it.
+/// Sets the samples of a goodput to this share below and above the mean.
 fn within(load: &mut Load, half: f64) {
     let mean = load.goodput.mean;
     let [low, high] = [mean * (1.0 - half), mean * (1.0 + half)];
@@ -274,7 +275,7 @@ fn within(load: &mut Load, half: f64) {
 
 #[test]
 fn loss_that_stands_alone_is_tried_too() {
-    // More streams that carry far more clear both a rate shared by all and a rate for each stream.
+    // If more streams carry far more, neither a rate for all streams nor one for each is the limit.
     let mut m = held_by_loss(1.9);
     m.directions[0].base.made.sender.congestion = "bbr".into();
     m.directions[0].base.tcp.retransmitted = Some(0.02);
@@ -389,7 +390,7 @@ fn one_segment_of_ten_thousand_matters_where_it_is_lost_all_the_time_and_the_pat
         ["path-loss", "congestion-control"].map(|id| outcome(&m, id))
     };
     assert_eq!(at(&|_| {}), ["suspect", "clear"]);
-    // A third of that.
+    // The threshold is a third of 70.9 Mb/s.
     assert_eq!(at(&|l| l.goodput = steady(2.4e7)), ["suspect", "clear"]);
     assert_eq!(at(&|l| l.goodput = steady(2.3e7)), ["clear", "suspect"]);
     assert_eq!(at(&|l| l.keeps_losing = false), ["clear", "suspect"]);
@@ -409,7 +410,7 @@ fn one_segment_of_ten_thousand_matters_where_it_is_lost_all_the_time_and_the_pat
 
 #[test]
 fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
-    // Of 1 % lost a round trip of 72 ms leaves 1.97 Mb/s.
+    // A loss of 1 % with a round trip of 72 ms allows 1.97 Mb/s.
     let at = |goodput, empty, loaded| {
         let mut m = held_by_loss(2.0);
         let idle = m.idle.as_mut().expect("timed");
@@ -422,7 +423,7 @@ fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
     };
     assert_eq!(at(5.95e6, 10_000, 72_000), "clear");
     assert_eq!(at(5.85e6, 10_000, 72_000), "suspect");
-    // Busy hosts add some to a short round trip: 20.6 Mb/s would be left of 6.9 ms.
+    // Busy hosts add to a short round trip: with 6.9 ms, the formula allows 20.6 Mb/s.
     assert_eq!(at(6.3e7, 2_000, 7_010), "clear");
     assert_eq!(at(6.3e7, 2_000, 6_990), "suspect");
     assert_eq!(at(6e6, 40_000, 72_000), "suspect", "not even twice as long");
@@ -430,7 +431,7 @@ fn what_overruns_a_queue_that_stands_is_not_what_holds_the_sender() {
 
 #[test]
 fn what_a_host_drops_seldom_is_not_the_paths_where_so_little_matters() {
-    // Of 1.2 segments retransmitted in a second, of 12,000.
+    // Drops of a host, beside 1.2 segments retransmitted per second, of 12,000 sent.
     let at = |per_sec: f64| {
         let mut m = held_by_loss(2.0);
         let base = &mut m.directions[0].base;
@@ -464,20 +465,20 @@ fn so_much_loss_that_next_to_nothing_arrives_is_told_from_packets_that_are_too_l
         base.goodput.mean = 1e5 * arrived as f64 / 30.0;
         m
     };
-    let told = |share, arrived| {
+    let result_of = |share, arrived| {
         let m = at(share, arrived);
         ["path-loss", "mtu-black-hole"].map(|id| outcome(&m, id))
     };
-    assert_eq!(told(0.45, 0), ["clear", "enough"], "that is no chance");
-    assert_eq!(told(0.45, 1), ["enough", "suspect"]);
-    assert_eq!(told(0.45, 3), ["enough", "suspect"]);
-    assert_eq!(told(0.21, 3), ["enough", "suspect"]);
-    assert_eq!(told(0.19, 3), ["suspect", "suspect"]);
-    assert_eq!(told(0.0004, 3), ["clear", "suspect"]);
-    assert_eq!(told(0.45, 4)[1], "clear");
+    assert_eq!(result_of(0.45, 0), ["clear", "enough"], "that is no chance");
+    assert_eq!(result_of(0.45, 1), ["enough", "suspect"]);
+    assert_eq!(result_of(0.45, 3), ["enough", "suspect"]);
+    assert_eq!(result_of(0.21, 3), ["enough", "suspect"]);
+    assert_eq!(result_of(0.19, 3), ["suspect", "suspect"]);
+    assert_eq!(result_of(0.0004, 3), ["clear", "suspect"]);
+    assert_eq!(result_of(0.45, 4)[1], "clear");
     let named = Some(("path-loss", Certainty::Supported));
     assert_eq!(first_limit(&at(0.45, 3)), named);
-    // Smaller segments get through by chance, too; only where they carry ten times as much it was their size.
+    // Smaller segments may pass by chance, too; only if they carry ten times as much, their size was the reason.
     for (gain, answer) in [(10.0, "suspect"), (10.2, "enough")] {
         let mut m = at(0.45, 3);
         tried(&mut m, "smaller-mss", gain);
@@ -501,7 +502,7 @@ fn what_is_lost_too_seldom_for_any_trial_is_named_where_nothing_else_is_left() {
         base.made.sender.congestion = by.into();
         let look = &mut m.directions[0].sweep[0];
         look.goodput = steady(7.1e7 * 1.9);
-        // Four carry as much as two: neither one rate, nor one for each.
+        // Four streams carry as much as two: so there is neither a rate for all streams, nor one for each.
         let mut four = look.clone();
         four.streams = 4;
         m.directions[0].sweep.push(four);

@@ -1,4 +1,4 @@
-//! The judge on models built by hand: which causes are named, and which are proved, on both sides of each
+//! Tests of the judge on models built by hand: which causes are named and which are proved, on both sides of each
 //! threshold.
 
 mod after;
@@ -29,11 +29,11 @@ mod proof;
 mod queues;
 mod rate;
 mod rdma;
+mod reported;
 #[path = "../slot/mod.rs"]
 mod slot;
 mod steal;
 mod thresholds;
-mod told;
 mod transport;
 mod underlay;
 mod verbs;
@@ -59,7 +59,7 @@ use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// Full packets of TCP over IPv4.
+/// Sizes of full packets of TCP over IPv4, with timestamps.
 const FULL: Packets = Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: None };
 
 fn thread(busy: f64) -> Thread {
@@ -71,7 +71,7 @@ fn thread(busy: f64) -> Thread {
     }
 }
 
-/// A goodput that is known to 0.4 %.
+/// A goodput whose interval is 0.4 % to either side.
 fn steady(mean: f64) -> Estimate {
     Estimate {
         mean,
@@ -80,7 +80,7 @@ fn steady(mean: f64) -> Estimate {
     }
 }
 
-/// A load of 1 Gb/s that congestion control holds, on idle CPUs.
+/// A load of 1 Gb/s that congestion control limits, on idle CPUs.
 fn load() -> Load {
     let goodput = Estimate { mean: 1e9, interval: None, samples: 30 };
     Load {
@@ -109,10 +109,10 @@ fn load() -> Load {
     }
 }
 
-/// The round trip of a path on which nothing queues: windows and buffers may bind.
+/// A round trip on a path without a queue: windows and buffers may be the limit.
 const UNQUEUED: Option<Nanos> = Some(Nanos::from_micros(110));
 
-/// A load that the receive window holds nearly all the time, on a path without a queue.
+/// A load that the receive window limits nearly all the time, on a path without a queue.
 fn held_by_window() -> Load {
     let mut base = load();
     base.tcp.rwnd_limited = Some(0.97);
@@ -124,9 +124,9 @@ fn held_by_window() -> Load {
 fn model(base: Load) -> Model {
     let host = |side| {
         let mut facts = HostFacts { boot_id: format!("{side:?}"), ..HostFacts::default() };
-        // Without a wire of its own.
+        // The port is virtual: it has no wire of its own.
         facts.port = Some(Port { is_virtual: true, ..Port::default() });
-        // A guest.
+        // A virtual machine has no clocks to read.
         facts.clocks = Some(Vec::new());
         facts.buffers.rmem_max = Some(4 << 20);
         facts.buffers.wmem_max = Some(4 << 20);
@@ -138,7 +138,7 @@ fn model(base: Load) -> Model {
     Model {
         hosts: vec![host(Side::Near), host(Side::Far)],
         same_machine: false,
-        asked: linerate_judge::model::Asked::default(),
+        requested: linerate_judge::model::Requested::default(),
         idle: Some(Latency {
             percentiles: vec![(50.0, Nanos::from_micros(100))],
             samples: 500,
@@ -161,7 +161,7 @@ fn model(base: Load) -> Model {
     }
 }
 
-/// A ceiling of a stage, from the least to the most that it may be.
+/// The ceiling of a stage, from the least to the most bits per second that it may be.
 fn ceiling(stage: Stage, least: f64, most: f64) -> Ceiling {
     Ceiling {
         rate: Rate(most as u64),
@@ -187,7 +187,7 @@ fn outcome(model: &Model, id: &str) -> &'static str {
     }
 }
 
-/// Adds a trial of `id` whose effect is `ratio`, to within one per cent.
+/// Adds a trial `id` whose effect is `ratio`, with an interval of one per cent to either side.
 fn tried(model: &mut Model, id: &str, ratio: f64) {
     let number = model.trials.len() as u32;
     let plan = propose(kind(id).expect("a known kind"), model, Direction::Forward, number)

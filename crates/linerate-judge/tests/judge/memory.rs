@@ -1,15 +1,15 @@
-//! Memory channels: both sides of each threshold, and causes that look alike.
+//! Tests of memory channels: both sides of each threshold, and causes that look alike.
 
 use linerate_facts::memory::Channels;
 use linerate_units::Transfers;
 
 use super::*;
 
-/// Two channels of DDR4-2000: 32 GB/s.
+/// Two channels of DDR4-2000, which carry 32 GB/s.
 const TWO: Channels = Channels { least: 2, most: 2, speed: Transfers(2_000_000_000) };
 
-/// A card at both ends, a load of this many Gb/s, a receiving thread that is busy for this share, and a
-/// receiver's memory that moved this many GB/s.
+/// A card at both ends, and a load of `gbits` Gb/s. The receiving thread is busy for the share `busy`; the receiver's
+/// memory moved `gbytes` GB/s.
 fn moved(gbits: f64, busy: f64, gbytes: Option<f64>) -> Model {
     let mut base = load();
     base.goodput.mean = gbits * 1e9;
@@ -35,7 +35,7 @@ fn says(m: &Model) -> &'static str {
 #[test]
 fn channels_count_from_80_per_cent_of_what_their_modules_could_move() {
     for (gbytes, expected) in [
-        // With all payload on top 79 and 81 %.
+        // With all payload added, memory is used by 79 and by 81 %.
         (18.9, "clear"),
         (19.6, "suspect"),
         (25.5, "suspect"),
@@ -51,10 +51,10 @@ fn channels_count_from_80_per_cent_of_what_their_modules_could_move() {
 
 #[test]
 fn a_rate_far_below_the_channels_is_clear_without_any_counter() {
-    // Three crossings of half of 256 Gb/s.
+    // The threshold: three crossings of memory use half of 256 Gb/s.
     assert_eq!(says(&moved(42.5, 0.96, None)), "clear");
     assert_eq!(says(&moved(42.9, 0.96, None)), "unknown");
-    // One channel of the slowest sort, where the modules are not known.
+    // If the modules are unknown, a single channel of the slowest kind is assumed.
     let unlisted = |gbits| {
         let mut m = moved(gbits, 0.96, Some(1.0));
         m.hosts[1].facts.channels = None;

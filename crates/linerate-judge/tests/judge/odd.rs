@@ -1,4 +1,4 @@
-//! The commands of all oddities: each is whole, can be typed as it stands, and can be undone.
+//! Tests of the commands of all oddities: each is complete, can be typed as it is, and can be undone.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use linerate_facts::odd::find;
 
 use super::machines::{machines, port};
 
-/// The ids that the page of `linerate host` explains.
+/// The ids that the page about `linerate host` explains.
 fn documented() -> BTreeSet<&'static str> {
     let page = include_str!("../../../../docs/host.md");
     let (_, rest) = page.split_once("## Oddities").expect("a heading");
@@ -21,12 +21,12 @@ fn documented() -> BTreeSet<&'static str> {
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }
 
-/// Whether a word stands for a name or number that the reader is to fill in.
+/// Whether a word is a placeholder that the reader has to replace.
 fn is_placeholder(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase())
 }
 
-/// Whether a command changes nothing: it needs no right of root, or is one of those that only show something.
+/// Whether a command changes nothing: it needs no root, or only shows something.
 fn only_looks(command: &str) -> bool {
     const LOOKS: [&str; 13] = [
         "sudo cat ",
@@ -47,7 +47,7 @@ fn only_looks(command: &str) -> bool {
     !command.contains("sudo ") || shows && !command.ends_with(" -R")
 }
 
-/// The files that a command names, which hold an old state.
+/// The files in a command that keep an old state.
 fn files(command: &str) -> impl Iterator<Item = &str> {
     let words = command.split([' ', ';', ')', '"']);
     words.filter(|word| word.contains("-before."))
@@ -76,7 +76,7 @@ fn what_changes_a_host_can_be_undone() {
     }
 }
 
-/// What is advised for a port that is slow because it does not negotiate.
+/// The advice for a port that is slow because it does not negotiate.
 fn negotiating(change: impl Fn(&mut Nic)) -> Advice {
     let mut slow = port(3, 1);
     "eth3".clone_into(&mut slow.name);
@@ -113,7 +113,7 @@ fn an_old_link_is_restored_from_a_file_where_a_part_of_it_is_unknown() {
     }
 }
 
-/// What a shell prints that reads `input`.
+/// The output of a shell that reads `input`.
 fn shell(args: &[&str], input: &str) -> String {
     let mut shell = Command::new("sh");
     let pipes = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
@@ -139,13 +139,13 @@ fn every_command_is_whole_and_parses() {
         for step in odd.fix.steps.iter().chain(&odd.fix.undo) {
             let command = &step.command;
             assert!(!command.contains('\n') && command.len() < 4096, "{command}");
-            // What `ibstat` prints, and a word of awk.
+            // Text that `ibstat` prints, and a word of awk, are no placeholders.
             let words = command.replace("/Port GUID/", "").replace("END {", "");
             let words = words.replace('/', " ");
             let words = words.split([' ', '<', '>']);
             let mut values = words.filter_map(|word| word.rsplit('=').next());
             assert!(!values.any(is_placeholder), "{command}");
-            // Quoted names hold nothing that a shell would run.
+            // A shell must not run anything in a quoted name.
             let quoted = command.replace("'e$(reboot);'\\''x", "");
             assert!(!quoted.contains("reboot"), "{command}");
             script.push_str(command);

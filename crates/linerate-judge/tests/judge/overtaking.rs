@@ -1,11 +1,11 @@
-//! Reordered packets: kept apart from lost ones, and cleared where they cost nothing.
+//! Tests of reordered packets: told apart from lost ones, and cleared if they cost nothing.
 
 use super::loss::{first_limit, held_by_loss};
 use super::*;
 
 #[test]
 fn packets_that_overtake_are_told_from_packets_that_are_lost() {
-    // Of 100 segments retransmitted in a second.
+    // Of 100 segments retransmitted per second, `overtook` were only late.
     let at = |overtook: f64, by: &str| {
         let mut m = held_by_loss(1.9);
         let base = &mut m.directions[0].base;
@@ -18,13 +18,13 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
     assert_eq!(at(19.0, "cubic"), ["clear", "suspect"]);
     assert_eq!(at(21.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(51.0, "cubic"), ["suspect", "suspect"]);
-    // The part of 1 % that was really lost allows 20 Mb/s, and 21.4: three times the goodput.
+    // The share of 1 % that was really lost allows 20 Mb/s, or 21.4: three times the goodput is the threshold.
     assert_eq!(at(88.0, "cubic"), ["suspect", "suspect"]);
     assert_eq!(at(89.0, "cubic"), ["suspect", "clear"]);
     assert_eq!(at(51.0, "bbr")[0], "clear", "it does not mind");
-    // The receiver knows whether retransmitted segments had arrived. Reordering seen by the sender then does
-    // not count.
-    let told = |twice: f64, overtook: f64| {
+    // The receiver reports which retransmitted segments had arrived before. Then the sender's count of reordering is
+    // ignored.
+    let result_of = |twice: f64, overtook: f64| {
         let mut m = held_by_loss(1.9);
         let tcp = &mut m.directions[0].base.tcp;
         tcp.timeouts = Some(0.0);
@@ -32,15 +32,15 @@ fn packets_that_overtake_are_told_from_packets_that_are_lost() {
         (tcp.needless, tcp.reordered) = (Some(twice), Some(overtook));
         ["path-reordering", "path-loss"].map(|id| outcome(&m, id))
     };
-    assert_eq!(told(0.0, 133.0), ["clear", "suspect"]);
-    assert_eq!(told(19.0, 133.0), ["clear", "suspect"]);
-    assert_eq!(told(49.0, 0.0), ["clear", "suspect"], "more was lost");
-    assert_eq!(told(51.0, 0.0), ["suspect", "suspect"]);
-    assert_eq!(told(88.0, 0.0), ["suspect", "suspect"]);
-    assert_eq!(told(89.0, 0.0), ["suspect", "clear"]);
-    // Duplicates prove nothing where the network copies packets.
-    assert_eq!(told(149.0, 0.0), ["suspect", "clear"]);
-    assert_eq!(told(151.0, 0.0), ["clear", "suspect"]);
+    assert_eq!(result_of(0.0, 133.0), ["clear", "suspect"]);
+    assert_eq!(result_of(19.0, 133.0), ["clear", "suspect"]);
+    assert_eq!(result_of(49.0, 0.0), ["clear", "suspect"], "more was lost");
+    assert_eq!(result_of(51.0, 0.0), ["suspect", "suspect"]);
+    assert_eq!(result_of(88.0, 0.0), ["suspect", "suspect"]);
+    assert_eq!(result_of(89.0, 0.0), ["suspect", "clear"]);
+    // Duplicates prove nothing if the network copies packets.
+    assert_eq!(result_of(149.0, 0.0), ["suspect", "clear"]);
+    assert_eq!(result_of(151.0, 0.0), ["clear", "suspect"]);
     let mut m = held_by_loss(1.9);
     m.directions[0].base.tcp.reordered = None;
     assert_eq!(outcome(&m, "path-reordering"), "unknown");
@@ -70,8 +70,8 @@ fn packets_that_overtake_cost_nothing_where_most_of_what_is_in_flight_stands_in_
     assert_eq!(at(millis(2), micros(7_100)), "clear");
 }
 
-/// A path that a quarter of the packets cross in 0.2 ms, and the others in 10 ms, as netem's manual page makes one: what
-/// is retransmitted had come, nearly all of it, and two streams carry 1.9 times as much.
+/// A path that a quarter of the packets cross in 0.2 ms and the others in 10 ms, as netem's manual page does. Nearly
+/// all segments that are retransmitted had arrived, and two streams carry 1.9 times as much.
 fn spread_out(by: &str) -> Model {
     let mut m = held_by_loss(1.9);
     m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_millis(10))];
@@ -87,7 +87,7 @@ fn spread_out(by: &str) -> Model {
 
 #[test]
 fn bbr_is_slowed_where_its_window_is_empty_before_packets_arrive() {
-    // Twice the shortest round trip, three bursts of 1 ms each, and what scheduling takes: 3.6 ms.
+    // The threshold is 3.6 ms: twice the shortest round trip, three bursts of 1 ms each, and the time of scheduling.
     let at = |usual, some, goodput| {
         let mut m = spread_out("bbr");
         let [usual, some] = [usual, some].map(Nanos::from_micros);
@@ -100,10 +100,10 @@ fn bbr_is_slowed_where_its_window_is_empty_before_packets_arrive() {
     let named = Some(("path-reordering", Certainty::Supported));
     assert_eq!(at(3_600, 3_600, 7e6).0, "clear");
     assert_eq!(at(3_601, 3_601, 7e6), ("suspect", named));
-    // Where some take so long, it may be.
+    // If only some round trips take so long, the cause is possible, but not named.
     assert_eq!(at(300, 3_601, 7e6), ("suspect", None));
     assert_eq!(at(300, 3_600, 7e6).0, "clear");
-    // A burst of 64 KiB takes 0.1 ms at 5.2 Gb/s.
+    // At 5.2 Gb/s, a burst of 64 KiB takes 0.1 ms.
     assert_eq!(at(900, 900, 5.242_88e9).0, "clear");
     assert_eq!(at(902, 902, 5.242_88e9), ("suspect", named));
 }
@@ -130,8 +130,8 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(near, None, 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 4.5), proved);
     assert_eq!(at(near, Some((200_000, 3_600_000)), 0.3), None);
-    // The other congestion control was slowed as well, and proves nothing. If it carried more, its late
-    // segments come from its own queue.
+    // Reordering slowed the other congestion control too, so that it proves nothing. If it carried more, its late
+    // segments are due to its own queue.
     assert_eq!(at(near, Some((200_000, 3_601_000)), 0.3), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 1.04), last);
     assert_eq!(at(near, Some((200_000, 3_601_000)), 4.5), proved);
@@ -139,7 +139,7 @@ fn another_congestion_control_tells_of_packets_that_overtake_only_where_its_wind
     assert_eq!(at(Nanos::from_millis(10), None, 4.5), last);
 }
 
-/// The outcome for a rate of each stream where packets are reordered and something else is changed.
+/// The outcome of a rate cap of each stream, on a path with reordering that `change` modifies.
 fn cap(by: &str, change: &dyn Fn(&mut Model)) -> &'static str {
     let mut m = spread_out(by);
     change(&mut m);
@@ -151,16 +151,17 @@ fn a_rate_reorders_nothing() {
     for by in ["bbr", "cubic"] {
         let named = Some(("path-reordering", Certainty::Supported));
         assert_eq!(first_limit(&spread_out(by)), named, "{by}");
-        // More streams are no proof of a cap: one that is slowed by itself would gain the same.
+        // More streams do not prove a cap: a stream that is slow by itself would gain as much.
         let mut m = spread_out(by);
         tried(&mut m, "more-streams", 2.0);
         assert_eq!(first_limit(&m), named, "{by}");
         let twice = |n| move |m: &mut Model| m.directions[0].base.tcp.needless = Some(n);
-        let told = (cap(by, &twice(49.0)), cap(by, &twice(98.0)));
-        assert_eq!(told, ("suspect", "clear"), "{by}");
+        let reported = (cap(by, &twice(49.0)), cap(by, &twice(98.0)));
+        assert_eq!(reported, ("suspect", "clear"), "{by}");
         let once = |m: &mut Model| m.directions[0].base.keeps_losing = false;
         assert_eq!(cap(by, &once), "suspect", "{by}");
-        // Nor does a rate of all, where the look at more streams was too short, unless they carried the same.
+        // Nor is one rate for all streams proved, if the measurement with more streams was too short, unless they
+        // carried the same.
         let shared = |gain: f64, change: &dyn Fn(&mut Model)| {
             let mut m = spread_out(by);
             let look = &mut m.directions[0].sweep[0];
@@ -169,10 +170,10 @@ fn a_rate_reorders_nothing() {
             change(&mut m);
             outcome(&m, "path-rate")
         };
-        let told = (shared(1.9, &|_| {}), shared(1.9, &once));
-        assert_eq!(told, ("clear", "suspect"), "{by}");
-        let told = (shared(1.06, &|_| {}), shared(1.04, &|_| {}));
-        assert_eq!(told, ("clear", "suspect"), "{by}");
+        let reported = (shared(1.9, &|_| {}), shared(1.9, &once));
+        assert_eq!(reported, ("clear", "suspect"), "{by}");
+        let reported = (shared(1.06, &|_| {}), shared(1.04, &|_| {}));
+        assert_eq!(reported, ("clear", "suspect"), "{by}");
     }
 }
 
@@ -180,28 +181,28 @@ fn a_rate_reorders_nothing() {
 fn a_rate_shows_by_what_it_queues_drops_or_marks_and_by_what_gains_nothing() {
     for by in ["bbr", "cubic"] {
         let marked = |share| move |m: &mut Model| m.directions[0].base.tcp.marked = Some(share);
-        let told = (cap(by, &marked(0.0004)), cap(by, &marked(0.0006)));
-        assert_eq!(told, ("clear", "suspect"), "{by}");
-        // Half as long again as on the idle path.
+        let reported = (cap(by, &marked(0.0004)), cap(by, &marked(0.0006)));
+        assert_eq!(reported, ("clear", "suspect"), "{by}");
+        // The threshold is 1.5 times the round trip of the idle path.
         let queued = |millis| {
             move |m: &mut Model| m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis))
         };
-        let told = (cap(by, &queued(15)), cap(by, &queued(16)));
-        assert_eq!(told, ("clear", "suspect"), "{by}");
+        let reported = (cap(by, &queued(15)), cap(by, &queued(16)));
+        assert_eq!(reported, ("clear", "suspect"), "{by}");
     }
-    // A part of 1 % was really lost: for cubic 0.33 % allows 35 Mb/s, and 0.49 % allows 29, a third of which it
-    // carried.
-    let lost = |told: f64| {
+    // A part of the 1 % was really lost: for cubic a loss of 0.33 % allows 35 Mb/s, and 0.49 % allows 29; the goodput
+    // was a third of the latter.
+    let lost = |reported: f64| {
         move |m: &mut Model| {
-            m.directions[0].base.tcp.needless = Some(told);
+            m.directions[0].base.tcp.needless = Some(reported);
             m.directions[0].base.tcp.timeouts = Some(0.0);
             m.directions[0].base.goodput = steady(1.1e7);
         }
     };
-    let told = (cap("cubic", &lost(67.0)), cap("cubic", &lost(51.0)));
-    assert_eq!(told, ("clear", "suspect"));
+    let reported = (cap("cubic", &lost(67.0)), cap("cubic", &lost(51.0)));
+    assert_eq!(reported, ("clear", "suspect"));
     assert_eq!(cap("bbr", &lost(51.0)), "clear", "its window fills no rate");
-    // Another congestion control, to which that is nothing, carried no more: so it is a rate.
+    // Another congestion control, which ignores reordering, carried no more: so the limit is a rate.
     let excluded = |m: &mut Model| {
         m.idle.as_mut().expect("timed").percentiles = vec![(50.0, Nanos::from_micros(300))];
         m.directions[0].base.tcp.rtt = Some(Nanos::from_micros(300));
@@ -229,7 +230,7 @@ fn packets_that_overtake_are_named_where_no_trial_can_tell_and_nothing_else_is_l
     assert_eq!(at(&|m| m.directions[0].base.tcp.needless = Some(51.0)), last);
     assert_eq!(at(&|m| m.directions[0].base.tcp.needless = Some(49.0)), None);
     assert_eq!(at(&|m| m.directions[0].base.keeps_losing = false), None);
-    // As loss 1 % would leave 473 Mb/s over 0.3 ms.
+    // If all of the 1 % were lost, the formula would allow 473 Mb/s with 0.3 ms.
     let carries = |goodput| {
         at(&|m| {
             m.directions[0].base.goodput = steady(goodput);
@@ -255,6 +256,6 @@ fn the_shortest_of_some_idle_round_trips_is_no_longer_than_their_median() {
         (idle.samples, idle.least) = (samples, Nanos::from_millis(10));
         outcome(&m, "path-reordering")
     };
-    // The kernel saw 0.2 ms at least: as if a queue stood where 7 ms are usual.
+    // The kernel's shortest round trip was 0.2 ms: without enough samples, a usual one of 7 ms would look like a queue.
     assert_eq!((at(5), at(6)), ("clear", "suspect"));
 }

@@ -1,5 +1,5 @@
-//! The effect of a host's own port on its packets: loss on purpose, drops of groups of segments, filters in
-//! both directions, and shapers that do not count delayed packets.
+//! Tests of a host's own port: loss on purpose, drops of groups of segments, filters in both directions, and shapers
+//! that do not count delayed packets.
 
 use linerate_facts::nic::Nic;
 use linerate_facts::route::{Route, Sibling};
@@ -20,8 +20,8 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
     }
 }
 
-/// A load over 20 ms that loses 1 % of 1000 segments in a second. A netem of `side`, set to lose `meant`,
-/// dropped this many of them.
+/// A load with a round trip of 20 ms that loses 1 % of 1000 segments per second. A netem of `side`, which is set to
+/// lose the share `meant`, dropped `per_sec` of them.
 fn own_loss(side: Side, per_sec: f64, meant: f64) -> Model {
     let mut m = held_by_loss(2.0);
     let base = &mut m.directions[0].base;
@@ -36,10 +36,10 @@ fn own_loss(side: Side, per_sec: f64, meant: f64) -> Model {
 #[test]
 fn what_a_hosts_own_port_loses_on_purpose_is_loss_and_no_want_of_room() {
     for (per_sec, meant, own) in [
-        // Half of what was lost, one by one.
+        // The netem dropped half of the lost segments, one by one.
         (5.1, 0.001, true),
         (4.9, 0.001, false),
-        // Set to lose half of it, and a group of 45 may be one.
+        // The netem is set to lose half of the share that was lost, and each drop may be a group of 45 segments.
         (0.5, 0.0051, true),
         (0.5, 0.0049, false),
         (0.1, 0.0051, false),
@@ -68,12 +68,12 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
         (found.cause, found.side, found.stage, found.certainty),
         ("path-loss", Place::Near, Stage::Port, Certainty::Supported)
     );
-    let told = "30 packets lost on purpose by near eth0 netem 8001:, 10 in a second: it is set to lose 1 %";
-    assert!(found.evidence.iter().any(|e| e == told), "{found:?}");
+    let reported = "30 packets lost on purpose by near eth0 netem 8001:, 10 in a second: it is set to lose 1 %";
+    assert!(found.evidence.iter().any(|e| e == reported), "{found:?}");
     let action = found.advice[0].text();
     assert!(action.ends_with("on near: sudo tc qdisc del dev eth0 root"), "{action}");
     assert!(found.advice[0].undo_text().contains("qdisc-before.txt"));
-    // It loses as large a share of half as much.
+    // At half the pace the lost share stays the same.
     tried_with_loss(&mut m, "half-pace", 0.5, (0.6, 1.6));
     assert_eq!(limit(&m).certainty, Certainty::Proved);
     let path = limit(&{
@@ -84,7 +84,7 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
     assert_eq!((path.side, path.stage), (Place::Path, Stage::Net));
 }
 
-/// 100,000 segments in a second, of which some were retransmitted, and what was dropped.
+/// A load of 100,000 segments per second, of which `repeated` were retransmitted, with these drops of the hosts.
 fn dropping(local: Vec<Local>, repeated: f64) -> Model {
     let mut load = load();
     load.packets = Some(FULL);
@@ -102,7 +102,8 @@ fn a_drop_counts_for_as_many_segments_as_a_packet_held_there() {
         let m = dropping(vec![Local { bytes, ..dropped }], 2_000.0);
         ["local-drops", "path-rate"].map(|id| outcome(&m, id))
     };
-    // 1000 of 2000 explain most of it; groups of 45 would from 22.1 on.
+    // Half of the 2000 retransmitted segments must be explained: single drops do from 1000 on, groups of 45 from 22.1
+    // on.
     assert_eq!(at(100.0, None), ["suspect", "enough"]);
     assert_eq!(at(100.0, Some(14_900.0)), ["suspect", "enough"]);
     assert_eq!(at(100.0, Some(15_100.0)), ["enough", "clear"]);
@@ -119,7 +120,7 @@ fn a_filter_may_drop_the_largest_groups_alone() {
         let m = dropping(vec![Local { bytes, ..dropped }], repeated);
         ["local-drops", "path-rate"].map(|id| outcome(&m, id))
     };
-    // 45 in each.
+    // Each drop may be a group of 45 segments.
     assert_eq!(at(22.0, 2_000.0), ["clear", "enough"]);
     assert_eq!(at(22.2, 2_000.0), ["enough", "clear"]);
 }
@@ -140,8 +141,8 @@ fn groups_are_told_with_the_drops() {
     assert_eq!(at("eth0 ingress ffff:", 2_200.0), filtered);
 }
 
-/// A load for which the `clsact` of an end drops this many packets, and this many while the other direction is
-/// loaded. Nothing is retransmitted, unless `repeated`, and there is no standing queue.
+/// A load in which the `clsact` of an end drops 200 packets per second, and `others` per second while the other
+/// direction is loaded. `repeated` segments are retransmitted per second. There is no standing queue.
 fn filtered(side: Side, others: Option<f64>, repeated: f64) -> Model {
     let clsact = |per_sec| vec![count(side, LocalEvent::Queue, "eth0 clsact ffff:", per_sec)];
     let mut m = dropping(clsact(200.0), repeated);
@@ -162,7 +163,7 @@ fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
     assert_eq!(at(Side::Near, None, 200.0), "enough");
     assert_eq!(at(Side::Near, Some(99.0), 200.0), "enough");
     assert_eq!(at(Side::Near, Some(101.0), 200.0), "clear", "acknowledgements");
-    // Nothing else slows the sender down: what is refused on the way out is not retransmitted.
+    // Nothing else slows the sender down. Packets that the sender's own filter refuses are not retransmitted.
     assert_eq!(at(Side::Near, Some(101.0), 50.0), "enough");
     let mut queued = filtered(Side::Near, Some(101.0), 50.0);
     queued.directions[0].base.tcp.rtt = Some(Nanos::from_millis(2));
@@ -172,31 +173,31 @@ fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
 
 #[test]
 fn a_filter_is_looked_for_on_the_way_that_the_payload_takes() {
-    let told = |side| {
+    let result_of = |side| {
         let limit = judge(&filtered(side, None, 200.0)).limits.remove(0);
         (limit.side, limit.advice[0].text())
     };
-    let (near, action) = told(Side::Near);
+    let (near, action) = result_of(Side::Near);
     assert!(near == Place::Near && action.ends_with("tc -s filter show dev eth0 egress"));
-    let (far, action) = told(Side::Far);
+    let (far, action) = result_of(Side::Far);
     assert!(far == Place::Far && action.ends_with("tc -s filter show dev eth0 ingress"));
-    // Filters at both ends, or a filter and a queue, each drop their own packets: 45 segments or one, of 1200
+    // Filters at both ends, or a filter and a queue, drop different packets: each drop is 1 to 45 segments, of 1200
     // retransmitted.
     let both = |side, subject, per_sec| {
         let filter = "eth0 clsact ffff:";
         let first = count(Side::Near, LocalEvent::Queue, filter, per_sec);
         let second = count(side, LocalEvent::Queue, subject, per_sec);
-        let again = 120.0 * per_sec;
-        outcome(&dropping(vec![first, second], again), "local-drops")
+        let retransmitted = 120.0 * per_sec;
+        outcome(&dropping(vec![first, second], retransmitted), "local-drops")
     };
     assert_eq!(both(Side::Far, "eth0 clsact ffff:", 10.0), "enough");
     assert_eq!(both(Side::Near, "eth0 pfifo 1:", 10.0), "suspect");
     assert_eq!(both(Side::Far, "eth0 pfifo 1:", 10.0), "clear");
-    // So few may be of anything: only if each was as large as can be they are most of it.
+    // So few drops are most of the loss only if each is as large a group as possible.
     assert_eq!(both(Side::Far, "eth0 clsact ffff:", 9.9), "suspect");
 }
 
-/// 1 Gb/s of frames, hence this much payload in packets of 1500 bytes.
+/// Payload of a port of 1 Gb/s with packets of 1500 bytes, in bits per second.
 const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
 
 #[test]
@@ -227,8 +228,8 @@ fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
 
 #[test]
 fn a_delay_of_the_own_port_is_no_queue_of_it() {
-    // The remaining wait in the model, for a wait of 21 ms in a netem that delays by 20, where the load added
-    // 39.
+    // The rest of the wait after the delay on purpose: packets wait 21 ms in a netem that delays by 20 ms, and the load
+    // added 39 ms.
     let mut m = model(load());
     m.idle = Some(Latency {
         percentiles: vec![(50.0, Nanos::from_millis(21))],
@@ -259,8 +260,8 @@ fn a_delay_of_the_own_port_is_no_queue_of_it() {
     assert!(words(&none).starts_with("none of it in the queue"));
 }
 
-/// A standing queue at a rate that two streams share, to a receiver with two ports in one network, by which these shares
-/// of the payload arrive; the first owns the address.
+/// A standing queue at a rate that two streams share. The receiver has two ports in one network, by which these shares
+/// of the payload arrive; the first port owns the address.
 fn two_ports(shares: [f64; 2]) -> Model {
     let mut base = load();
     base.goodput = steady(1e9);
@@ -303,7 +304,7 @@ fn payload_that_arrives_by_another_port_than_the_owner_s_is_no_rate_of_the_path(
     assert_eq!((limit.cause, limit.side), ("arp-flux", Place::Far));
     assert_eq!(limit.certainty, Certainty::Proved);
     assert!(limit.evidence[0].contains("f0, which owns 10.75.0.21, 0 %"));
-    // Not read: nothing is known, and no other proof suffers.
+    // Arrivals that were not read show nothing, and do not weaken another proof.
     m.directions[0].base.arrivals.clear();
     assert_eq!(outcome(&m, "arp-flux"), "unknown");
     assert_eq!(judge(&m).limits[0].cause, "path-rate");

@@ -1,4 +1,4 @@
-//! What the facts of the path say of the ports and slots in use.
+//! Tests of what the facts of a path show about the ports and slots in use.
 
 use linerate_facts::nic::{Duplex, LinkModes, Nic};
 use linerate_facts::pci::{Buses, Device, PortKind, find_parents};
@@ -7,12 +7,12 @@ use linerate_units::Transfers;
 
 use super::*;
 
-/// A card of x8 in a slot; both of generation 3.
+/// A card of 8 lanes in a slot of `slot` lanes, of which `now` are in use; both of PCIe generation 3.
 fn card_in(slot: u8, now: u8, payload: Option<u32>) -> Vec<Device> {
     slot::card_in(Transfers(8_000_000_000), slot, now, payload)
 }
 
-/// A route by one port with a wire.
+/// A route by one port with a link of this rate.
 pub(super) fn route(gigabits: u64) -> Route {
     let nic = Nic {
         name: "eth0".into(),
@@ -28,7 +28,7 @@ pub(super) fn route(gigabits: u64) -> Route {
     Route { ports: vec![nic], ..Route::default() }
 }
 
-/// The model with this route at each end, and a goodput.
+/// A model with these routes at both ends, and a goodput in bits per second.
 fn routed(near: Route, far: Route, goodput: f64) -> Model {
     let mut m = model(load());
     m.directions[0].base.goodput.mean = goodput;
@@ -39,7 +39,7 @@ fn routed(near: Route, far: Route, goodput: f64) -> Model {
     m
 }
 
-/// 25 to 28.8 Gb/s of a slot before a port of 40, and a goodput.
+/// A port of 40 Gb/s in a slot that carries 25 to 28.8 Gb/s, with a goodput in bits per second.
 fn narrow(payload: Option<u32>, goodput: f64) -> Model {
     let mut far = route(40);
     far.ports[0].device = "0000:01:00.0".into();
@@ -215,7 +215,7 @@ fn a_slot_that_nobody_read_is_unknown_and_a_port_without_one_is_not() {
     assert_eq!(outcome(&m, "pcie-slot"), "unknown", "an older record");
 }
 
-/// A port of 10 Gb/s in 10.0.0.0/24 at each end, next to the 1 Gb/s port in use.
+/// At each end, a port of 10 Gb/s in 10.0.0.0/24, beside the 1 Gb/s port in use.
 fn beside() -> [Route; 2] {
     [1, 2].map(|host| {
         let mut route = route(1);
@@ -232,7 +232,7 @@ fn beside() -> [Route; 2] {
 
 type Change = fn(&mut [Route; 2]);
 
-/// The answer on a wire that is full, after `change`.
+/// The outcome of `wrong-route` on a full wire, after `change`.
 fn other_way(change: impl Fn(&mut [Route; 2])) -> &'static str {
     let mut routes = beside();
     change(&mut routes);
@@ -315,7 +315,7 @@ fn another_way_is_unknown_where_the_wire_in_use_may_be_full() {
 
 #[test]
 fn a_second_port_in_the_network_in_use_is_another_way_too() {
-    // Near has a faster port in the very network; far's own port is fast.
+    // The near host has a faster port in the network in use. The far host has only the port in use, at `gigabits`.
     let answer = |gigabits: u64| {
         other_way(|routes| {
             routes[0].others[0].networks = vec![([192, 0, 2, 9].into(), 24)];
@@ -332,8 +332,8 @@ fn another_way_is_named_beside_the_full_wire_and_never_proved() {
     let mut m = routed(near, far, 0.94e9);
     m.directions[0].ceilings = vec![ceiling(Stage::Net, 0.9414e9, 0.9414e9)];
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(told, [("wire-full", Certainty::Proved), ("wrong-route", Certainty::Supported)]);
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(reported, [("wire-full", Certainty::Proved), ("wrong-route", Certainty::Supported)]);
     assert_eq!(limits[1].advice[0].text(), "on near: linerate run 10.0.0.2");
     m.directions[0].base.goodput.mean = 0.9e9;
     assert_eq!(outcome(&m, "wrong-route"), "clear", "the wire is not full");
@@ -342,7 +342,7 @@ fn another_way_is_named_beside_the_full_wire_and_never_proved() {
     assert_eq!(outcome(&m, "wrong-route"), "unknown");
 }
 
-/// The answer of a port with this duplex, speed and share of collisions.
+/// The outcome of `duplex` for a port with this duplex mode, speed, and share of collisions.
 fn duplex(duplex: Option<Duplex>, mbps: u64, collided: Option<f64>) -> &'static str {
     let mut far = route(1);
     far.ports[0].link.duplex = duplex;

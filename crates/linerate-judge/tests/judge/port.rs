@@ -1,10 +1,10 @@
-//! Causes that lie in the hosts' own ports: shapers, drops.
+//! Tests of causes in the hosts' own ports: shapers, drops.
 
 use linerate_judge::model::{Local, LocalEvent, Shaping};
 
 use super::*;
 
-/// 1 Gb/s of frames, hence this much payload in packets of 1500 bytes.
+/// Payload of a port of 1 Gb/s with packets of 1500 bytes, in bits per second.
 const CEILING: f64 = 1e9 * 1448.0 / 1514.0;
 
 fn full_packets(mut load: Load) -> Load {
@@ -33,7 +33,7 @@ fn fq(rate: u64) -> Shaping {
     }
 }
 
-/// A load that passed a shaper, of whose ceiling it reached this share.
+/// A load that passed a shaper, with a goodput of `share` of the shaper's ceiling.
 fn shaped(shaper: Shaping, share: f64) -> Model {
     let mut load = full_packets(load());
     load.goodput.mean = CEILING * share;
@@ -133,12 +133,12 @@ fn a_shaper_that_nobody_read_is_unknown_only_where_something_was_held_back() {
 
 #[test]
 fn what_to_do_with_a_shaper_is_an_exact_command() {
-    let told = |subject: &str, shaper: Shaping| {
+    let result_of = |subject: &str, shaper: Shaping| {
         let shaper = Shaping { subject: subject.to_owned(), ..shaper };
         let limit = judge(&shaped(shaper, 0.99)).limits.remove(0);
         limit.advice[0].clone()
     };
-    let advice = told("eth0 fq 8001:", fq(1_000_000_000));
+    let advice = result_of("eth0 fq 8001:", fq(1_000_000_000));
     assert_eq!(
         advice.text(),
         "on near: sudo tc qdisc change dev eth0 handle 8001: fq maxrate 34gbit"
@@ -147,10 +147,10 @@ fn what_to_do_with_a_shaper_is_an_exact_command() {
         advice.undo_text(),
         "on near: sudo tc qdisc change dev eth0 handle 8001: fq maxrate 1000000000bit"
     );
-    let advice = told("eth0 htb 1:10", tbf());
+    let advice = result_of("eth0 htb 1:10", tbf());
     assert!(advice.what.contains("class 1:10 (htb)"), "{advice:?}");
     assert_eq!(advice.text(), "on near: tc -d class show dev eth0");
-    let advice = told("eth0 tbf 1:", tbf());
+    let advice = result_of("eth0 tbf 1:", tbf());
     assert!(advice.what.contains("queue 1: (tbf)"), "{advice:?}");
     assert!(advice.undo.is_empty(), "it only looks: {advice:?}");
 }
@@ -179,7 +179,7 @@ fn count(side: Side, what: LocalEvent, subject: &str, per_sec: f64) -> Local {
     }
 }
 
-/// 100,000 segments in a second, of which some were retransmitted, and what was dropped.
+/// A load of 100,000 segments per second, of which `repeated` were retransmitted, with these drops of the hosts.
 fn dropping(local: Vec<Local>, repeated: f64) -> Model {
     let mut load = full_packets(load());
     load.tcp.segments = Some(100_000.0);
@@ -196,14 +196,14 @@ fn ring(per_sec: f64) -> Vec<Local> {
 #[test]
 fn drops_count_where_they_explain_what_was_sent_again() {
     for (drops, repeated, answer, path) in [
-        // A group of 45 segments each would be enough from 1.1 on.
+        // If each drop were a group of 45 segments, 1.1 drops per second would be enough.
         (1.05, 0.0, "clear", "enough"),
         (1.2, 0.0, "suspect", "enough"),
         (49.0, 0.0, "suspect", "enough"),
         (51.0, 0.0, "enough", "clear"),
         (51.0, 101.0, "enough", "clear"),
         (51.0, 103.0, "suspect", "enough"),
-        // Even as groups they would be less than half.
+        // Even as groups of 45, the drops would be less than half of the loss.
         (51.0, 4_700.0, "clear", "enough"),
     ] {
         let m = dropping(ring(drops), repeated);
@@ -231,7 +231,7 @@ fn drops_count_on_the_way_of_the_payload_and_once() {
     assert_eq!(one(Side::Near, Ring, "eth0"), "clear");
     assert_eq!(one(Side::Far, Backlog, "1"), "enough");
     assert_eq!(one(Side::Far, Arrival, "eth0"), "enough");
-    // The same drops, counted by the discipline and its child, or by CPU and port.
+    // A discipline and its child may count the same drops, and so may a CPU and a port.
     let both = |a: Local, b: Local| answer(vec![a, b]);
     let queue = |subject: &str| count(Side::Near, Queue, subject, 30.0);
     assert_eq!(both(queue("eth0 htb 1:"), queue("eth0 pfifo 2:")), "suspect");
@@ -268,7 +268,7 @@ fn drops_are_named_with_the_command_that_makes_room() {
         set.command,
         "sudo ethtool -G eth0 rx $(awk '/^RX:/ {print $2; exit}' ring-before.txt)"
     );
-    // A CPU that has no time left is why they were dropped.
+    // If a CPU is full, it is the reason for the drops.
     let mut m = dropping(ring(60.0), 100.0);
     let cpu = |softirq| linerate_judge::model::Cpu { softirq, ..Default::default() };
     m.directions[0].base.cpus.receiver = vec![cpu(0.89)];

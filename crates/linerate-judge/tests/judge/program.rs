@@ -1,4 +1,5 @@
-//! Connections that others made, of programs that wait although there is room: a window of their own, small writes.
+//! Tests of connections that other programs made, and whose programs wait although there is room: a window of their
+//! own, small writes.
 
 use linerate_facts::metric::{self as m, Metric};
 use linerate_judge::model::flow;
@@ -9,7 +10,7 @@ use linerate_record::flow::Flow;
 use super::flow::{ROWS, connection, download, in_play, judged, limits, table, upload};
 use super::{load, model, outcome};
 
-/// Rows of an upload with these in the place of others.
+/// The rows of an upload, with some values replaced.
 fn upload_with(others: &[(Metric, i64)]) -> Vec<(Metric, i64)> {
     let mut cells = upload(0);
     for (metric, value) in others {
@@ -19,8 +20,8 @@ fn upload_with(others: &[(Metric, i64)]) -> Vec<(Metric, i64)> {
     cells
 }
 
-/// An upload that is all in flight at each sample, from a send buffer of this size with this much in use. The
-/// kernel's clock says that the buffer held the program for this many per cent of the time.
+/// An upload that is all in flight at each sample. `size` and `queued` are the bytes of the send buffer and those in
+/// use. By the kernel's timer, the buffer limited the program for `clock` per cent of the time.
 fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
     let tcp = upload_with(&[
         (m::TCP_NOTSENT, 700),
@@ -35,7 +36,7 @@ fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
     one
 }
 
-/// The same as a kernel before 4.10 reports it.
+/// A flow as kernels before 4.10 report it: without timers.
 fn without_clock(mut one: Flow) -> Flow {
     let new = [m::TCP_SNDBUF_LIMITED, m::TCP_RWND_LIMITED, m::TCP_SND_WND, m::TCP_BYTES_SENT];
     let new = new.map(|metric| metric.name);
@@ -47,17 +48,17 @@ fn without_clock(mut one: Flow) -> Flow {
 fn a_window_of_the_program_is_told_from_a_send_buffer() {
     let (buffer, program) = ("send-buffer", "sender-app");
     for (size, queued, cause) in [
-        // Sizes that autotuning chose: a program that finds no room makes them larger.
+        // Sizes that autotuning chose: if a program finds no room, autotuning makes the buffer larger.
         (110_592, 121_224, program),
         (165_888, 121_224, program),
         (1_304_064, 976_072, program),
         (2_806_272, 2_051_872, program),
-        // The maximum of autotuning: all of it, just above the mark, in between, below.
+        // The maximum of autotuning, with in use: all of it, just above the threshold, in between, below the threshold.
         (4_194_304, 4_194_304, buffer),
         (4_194_304, 2_900_000, buffer),
         (4_194_304, 3_400_000, program),
         (4_194_304, 2_700_000, program),
-        // Sizes that a program asked for.
+        // Sizes that a program requested.
         (200_000, 200_000, buffer),
         (200_000, 199_999, program),
         (200_000, 143_000, buffer),
@@ -76,13 +77,13 @@ fn a_window_of_the_program_is_told_from_a_send_buffer() {
 
 #[test]
 fn the_clock_of_the_send_buffer_is_believed() {
-    // In a buffer that autotuning may make larger, and in one that is fixed.
+    // First a buffer that autotuning may make larger, then one of fixed size.
     let of = |size, queued, clock| limits(&judged(&in_flight(size, queued, clock)));
     assert_eq!(of(165_888, 121_224, 50), [("send-buffer", Place::Near)]);
     assert_eq!(of(165_888, 121_224, 19), [("sender-app", Place::Near)]);
     assert_eq!(of(200_000, 160_000, 1), [("send-buffer", Place::Near)]);
     assert_eq!(of(200_000, 160_000, 0), [("sender-app", Place::Near)]);
-    // It is held for some of the time: neither is sure.
+    // The buffer limits the program for some of the time: neither cause is sure.
     assert_eq!(of(165_888, 121_224, 49), []);
 }
 
@@ -96,7 +97,7 @@ fn without_clock_and_memory_nothing_tells_whether_there_was_room() {
     assert!(rest.contains(&"send-buffer") && rest.contains(&"sender-app"), "{rest:?}");
 }
 
-/// The text of the only limit.
+/// The evidence and the advice of the only limit, as text.
 fn words(verdict: &Verdict) -> String {
     let [limit] = &verdict.limits[..] else { panic!("{verdict:?}") };
     let advice = limit.advice.iter().map(linerate_facts::advice::Advice::text);
@@ -121,14 +122,14 @@ fn no_data_is_said_only_where_nothing_stands_unsent() {
     assert!(some.contains("SSH"), "{some}");
 }
 
-/// Sets a column by row.
+/// Sets a column of the connection's table; `value` gets the number of the row.
 fn set(one: &mut Flow, metric: Metric, value: impl Fn(i64) -> i64) {
     let columns = &mut one.readings.tables[0].columns;
     let column = columns.iter_mut().find(|column| column.name == metric.name);
     column.expect("it is there").values = (0..ROWS).map(value).collect();
 }
 
-/// Small writes, the second of which waits 40 ms for the acknowledgement of the first on a path of 50 us.
+/// A program with small writes: the second one waits 40 ms for the acknowledgement of the first, on a path of 50 us.
 fn small_writes() -> Flow {
     let mut one = in_flight(4_194_304, 6_000, 0);
     for (metric, value) in [
@@ -148,12 +149,12 @@ fn a_small_write_that_waits_for_a_late_acknowledgement_is_nagles_algorithm() {
     let verdict = judged(&small_writes());
     assert_eq!(limits(&verdict), [("latency-nagle", Place::Near)]);
     let said = words(&verdict);
-    for told in ["TCP_NODELAY", "TCP_QUICKACK", "100 % of the samples", "21 ms"] {
-        assert!(said.contains(told), "{said}");
+    for reported in ["TCP_NODELAY", "TCP_QUICKACK", "100 % of the samples", "21 ms"] {
+        assert!(said.contains(reported), "{said}");
     }
     let nagle = [("latency-nagle", Place::Near)];
     let program = [("sender-app", Place::Near)];
-    // One step to either side of each threshold.
+    // Values just inside and just outside of each threshold.
     for (metric, named, silent) in [
         (m::TCP_NOTSENT, 1, 0),
         (m::TCP_NOTSENT, 1447, 1448),
@@ -167,7 +168,7 @@ fn a_small_write_that_waits_for_a_late_acknowledgement_is_nagles_algorithm() {
             assert_eq!(limits(&judged(&one)), expected, "{} {value}", metric.name);
         }
     }
-    // A long path: the acknowledgement is late by less than a round trip.
+    // On a long path, the acknowledgement is late by less than a round trip.
     for (least, expected) in [(10_500, nagle), (10_501, program)] {
         let mut one = small_writes();
         set(&mut one, m::TCP_MIN_RTT, |_| least);
@@ -177,7 +178,7 @@ fn a_small_write_that_waits_for_a_late_acknowledgement_is_nagles_algorithm() {
 
 #[test]
 fn what_the_window_has_no_room_for_does_not_wait_for_an_acknowledgement() {
-    // 1000 bytes in flight, by the kernel's count.
+    // By the kernel's counters, 1000 bytes are in flight.
     let at = |window| {
         let mut one = small_writes();
         set(&mut one, m::TCP_BYTES_SENT, |row| row * 1000 + 1000);

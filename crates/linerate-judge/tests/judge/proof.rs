@@ -1,4 +1,4 @@
-//! What trials prove, exclude, and leave open.
+//! Tests of what trials prove, exclude, and leave open.
 
 use super::*;
 
@@ -7,23 +7,23 @@ fn what_only_disturbs_is_no_limit_and_says_what_it_explains() {
     let mut load = load();
     load.contended = true;
     load.interruptions = vec!["the link went down".to_owned()];
-    let told = |load: &Load| {
+    let result_of = |load: &Load| {
         let verdict = judge(&model(load.clone()));
         let limit = |cause| verdict.limits.iter().any(|l| l.cause == cause);
         assert!(!limit("contended") && !limit("interrupted"));
-        let told = |d: &Disturbance| (d.cause, d.gain());
-        verdict.disturbances.iter().map(told).collect::<Vec<_>>()
+        let result_of = |d: &Disturbance| (d.cause, d.gain());
+        verdict.disturbances.iter().map(result_of).collect::<Vec<_>>()
     };
     let unknown = [("contended", None), ("interrupted", None)];
-    assert_eq!(told(&load), unknown, "how much is not known");
+    assert_eq!(result_of(&load), unknown, "how much is not known");
     load.ticks[..6].fill(0.0);
     load.foreign = Some(Foreign { side: Side::Far, share: 0.25 });
     let known = [("contended", None), ("interrupted", Some(1.25))];
-    assert_eq!(told(&load), known, "nobody knows what the other session's threads took");
+    assert_eq!(result_of(&load), known, "nobody knows what the other session's threads took");
     load.contended = false;
-    assert_eq!(told(&load)[0], ("contended", Some(1.25)));
+    assert_eq!(result_of(&load)[0], ("contended", Some(1.25)));
     load.ticks.fill(0.0);
-    assert_eq!(told(&load)[1].1, None, "nothing is left to compare with");
+    assert_eq!(result_of(&load)[1].1, None, "nothing is left to compare with");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_trial_of_more_streams_outranks_one_short_look_at_as_many() {
     let m = looked(2, 1.06);
     assert_eq!(outcome(&m, "path-rate"), "clear");
     more_streams_prove_the_path(m);
-    // It says nothing about twice as many streams again.
+    // The trial with two streams shows nothing about four.
     let mut m = looked(4, 1.06);
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(outcome(&m, "path-rate"), "clear");
@@ -172,7 +172,7 @@ fn work_is_weighed_by_the_rate_at_which_the_trial_ran() {
     base.senders = vec![thread(0.99)];
     base.tcp.network = Some(0.0);
     let mut m = model(base);
-    // A quarter more work at 1 Gb/s is three quarters at thrice that.
+    // A quarter more work at 1 Gb/s is three quarters more at three times that rate.
     tried(&mut m, "sender-work", 1.0 / 1.75);
     let certainty = |m: &Model| judge(m).limits.first().map(|l| l.certainty);
     assert_eq!(certainty(&m), None, "outside of what it predicted");
@@ -193,7 +193,7 @@ fn a_trial_about_another_cause_excludes_but_does_not_prove() {
     assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
 }
 
-/// More streams are tried next, and prove the path once they carry the same.
+/// Checks that more streams are tried next, and that they prove the path if they carry the same.
 pub(super) fn more_streams_prove_the_path(mut m: Model) {
     let next = next_trial(&m, Direction::Forward, m.trials.len() as u32).map(|t| t.kind);
     assert_eq!(next.as_deref(), Some("more-streams"));
@@ -211,7 +211,7 @@ fn a_queue_shows_in_the_least_round_trip_where_too_few_were_timed_before() {
         m.idle.as_mut().expect("timed").percentiles.clear();
         outcome(&m, "path-rate")
     };
-    // 100 us at least: 200 us more are the bound.
+    // The shortest round trip is 100 us: the threshold is 200 us more.
     assert_eq!((at(290), at(310)), ("suspect", "enough"));
 }
 

@@ -1,4 +1,4 @@
-//! RDMA loads with too few requests, reads or queue pairs, or with payload that is not inline.
+//! Tests of RDMA loads with too few requests, reads or queue pairs, or with payload that is not inline.
 
 use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::transport::Setting;
@@ -6,7 +6,7 @@ use linerate_plan::transport::Setting;
 use super::rdma::{hdr100, rdma, soft, with_ceiling};
 use super::*;
 
-/// Sets options of all ends, and times a message alone.
+/// Sets options of the load at both ends, and the time of a single message.
 fn with(mut m: Model, options: &[(&str, u64)], op: &str) -> Model {
     let load = &mut m.directions[0].base;
     for (key, number) in options {
@@ -21,7 +21,7 @@ fn with(mut m: Model, options: &[(&str, u64)], op: &str) -> Model {
     m
 }
 
-/// Requests of 64 KiB over HDR100: 5.3 us on the wire, 5 us for a message alone.
+/// A load of requests of 64 KiB over HDR100: each takes 5.3 us on the wire; a single message takes 5 us.
 fn at(end: &RdmaEnd, gbps: f64, options: &[(&str, u64)], op: &str) -> Model {
     with(with_ceiling(end, Stage::Net, 99.3e9, gbps * 1e9), options, op)
 }
@@ -40,17 +40,17 @@ fn a_queue_that_runs_dry_is_named_and_one_whose_requests_wait_is_not() {
         (1, 25.0, "clear"),
         (2, 90.0, "suspect"),
         (4, 90.0, "clear"),
-        // The wire is full.
+        // At this goodput the wire is full.
         (2, 98.0, "clear"),
         (128, 90.0, "clear"),
     ] {
         let m = at(&hdr100(), gbps, &[("depth", depth)], "write");
         assert_eq!(outcome(&m, "rdma-depth"), expected, "{depth} {gbps}");
     }
-    // Four queue pairs of one request each.
+    // Four queue pairs with one request each are enough.
     let m = at(&hdr100(), 90.0, &[("depth", 1), ("qps", 4)], "write");
     assert_eq!(outcome(&m, "rdma-depth"), "clear");
-    // Threads that sleep take time to wake.
+    // Threads that sleep take additional time to wake up.
     let mut m = at(&hdr100(), 60.0, &[("depth", 1)], "write");
     m.directions[0].base.knobs.options.set("events", Setting::Switch(true));
     assert_eq!(outcome(&m, "rdma-depth"), "suspect");
@@ -60,7 +60,7 @@ fn a_queue_that_runs_dry_is_named_and_one_whose_requests_wait_is_not() {
 
 #[test]
 fn more_requests_prove_that_too_few_were_in_flight() {
-    // The rate of a software device is unknown, so that only the trial decides.
+    // The rate of a software device is unknown, so only the trial decides.
     let mut m = with(rdma(&soft(), 1e9), &[("depth", 1)], "write");
     assert_eq!(outcome(&m, "rdma-depth"), "suspect");
     let next = next_trial(&m, Direction::Forward, 0).expect("a trial");
@@ -99,7 +99,7 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
     tried(&mut m, "more-reads", 1.7);
     let limit = judge(&m).limits.remove(0);
     assert_eq!((limit.cause, limit.certainty), ("rdma-read-depth", Certainty::Proved));
-    // As many as the devices have, or all of them: there is nothing to try.
+    // With as many reads as the devices support, or with the default, which is all of them, there is nothing to try.
     let most = |options: &[(&str, u64)]| {
         let m = at(&of_16(16), 40.0, options, "read");
         propose(kind, &m, Direction::Forward, 0).is_none()
@@ -107,7 +107,7 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
     assert!(most(&[("reads", 16)]) && most(&[]) && !most(&[("reads", 8)]));
     let unknown = at(&reads(1), 40.0, &[("reads", 1)], "read");
     assert!(propose(kind, &unknown, Direction::Forward, 0).is_none());
-    // Who is to blame for the number.
+    // The evidence names who chose the number of reads.
     let words = |options: &[(&str, u64)]| {
         let cause = cause("rdma-read-depth").expect("a cause");
         let m = at(&of_16(1), 50.0, options, "read");
@@ -135,7 +135,7 @@ fn one_queue_pair_is_only_named_by_a_trial() {
         "nothing waits for the device"
     );
     assert_eq!(outcome(&with(rdma(&soft(), 1e9), &[], "write"), "rdma-one-qp"), "clear");
-    // Of the requests that are posted few are in flight.
+    // If few of the posted reads may be in flight, the queue pair is not the limit.
     for (allowed, expected) in [(1, "clear"), (16, "suspect")] {
         let m = at(&reads(allowed), 50.0, &[], "read");
         assert_eq!(outcome(&m, "rdma-one-qp"), expected, "{allowed}");
@@ -160,20 +160,21 @@ fn one_queue_pair_is_only_named_by_a_trial() {
 
 #[test]
 fn payload_that_the_device_fetches_is_a_suspect_where_it_would_fit() {
-    for (size, asked, granted, op, expected) in [
+    for (size, requested, granted, op, expected) in [
         (64, Some(0), 0, "write", "suspect"),
         (64, Some(63), 63, "send", "suspect"),
         (64, Some(64), 64, "write", "clear"),
         (220, Some(0), 0, "write", "suspect"),
         (221, Some(0), 0, "write", "clear"),
         (64, Some(0), 0, "read", "clear"),
-        // The device takes no more.
+        // The device does not accept a larger size of inline payload.
         (128, None, 96, "write", "clear"),
         (64, Some(64), 48, "write", "clear"),
     ] {
         let end = RdmaEnd { inline: granted, ..hdr100() };
-        let asked: Vec<_> = asked.map(|asked| ("inline", asked)).into_iter().collect();
-        let mut m = at(&end, 5.0, &asked, op);
+        let requested: Vec<_> =
+            requested.map(|requested| ("inline", requested)).into_iter().collect();
+        let mut m = at(&end, 5.0, &requested, op);
         m.directions[0].base.made.sender.write_size = size;
         m.directions[0].base.made.receiver.write_size = size;
         assert_eq!(outcome(&m, "rdma-inline"), expected, "{size} {granted} {op}");

@@ -1,4 +1,4 @@
-//! One rate for all streams, or one for each, where what exceeds it is dropped or marked.
+//! Tests of one rate for all streams, or one for each stream, if packets above the rate are dropped or marked.
 
 use super::loss::{first_limit, held_by_loss, tried_with_loss};
 use super::*;
@@ -17,7 +17,7 @@ fn a_policer_for_all_is_filled_better_by_two_streams_and_is_still_one_rate() {
 #[test]
 fn loss_that_ends_at_half_the_pace_proves_the_rate_that_four_streams_share() {
     let judged = |loss| {
-        // A little more in two streams than the same, and no more in four.
+        // Two streams carry a little more than one, and four carry no more than two.
         let mut m = held_by_loss(1.06);
         let mut four = m.directions[0].sweep[0].clone();
         four.streams = 4;
@@ -38,7 +38,7 @@ fn four_streams_tell_a_cap_for_each_from_one_rate_that_few_fill() {
         (4, 2.9, "clear"),
         (8, 6.1, "suspect"),
         (8, 5.9, "clear"),
-        // Of three, counters and chance leave too much open.
+        // With three streams, counters and chance leave too much open.
         (3, 2.0, "suspect"),
     ] {
         let mut m = held_by_loss(2.0);
@@ -66,8 +66,8 @@ fn what_eight_streams_share_clears_no_cap_of_which_four_got_one_each() {
 
 #[test]
 fn a_wait_for_the_senders_own_burst_is_no_queue_where_packets_are_lost() {
-    // Two streams carry a little more of a rate of 208 Mb/s that drops what exceeds it; of one that queues
-    // they carry the same.
+    // If a rate of 208 Mb/s drops packets above it, two streams carry a little more than one; if it queues them, they
+    // carry the same.
     let at = |rtt, lost| {
         let mut m = held_by_loss(1.2);
         m.idle.as_mut().unwrap().percentiles = vec![(50.0, Nanos::from_micros(100))];
@@ -85,8 +85,8 @@ fn a_wait_for_the_senders_own_burst_is_no_queue_where_packets_are_lost() {
 
 #[test]
 fn packets_that_wait_for_a_tick_are_no_queue_of_a_rate() {
-    // As read in a lab whose far end releases packets every 5 ms: a packet that comes just before a tick takes 115 us,
-    // most take 3.72 ms, and a message that waits for its answer takes a whole period, as without a load.
+    // As measured in a lab whose far end releases packets every 5 ms: a packet that arrives just before a tick takes
+    // 115 us, most take 3.72 ms, and a message that waits for its answer takes a whole period, as without a load.
     let at = |idle: Option<Nanos>| {
         let mut base = load();
         base.tcp.min_rtt = Some(Nanos::from_micros(115));
@@ -103,7 +103,7 @@ fn packets_that_wait_for_a_tick_are_no_queue_of_a_rate() {
         (waits, words.contains("or a timer that holds packets"))
     };
     assert_eq!(at(Some(Nanos::from_micros(4_990))), (false, false));
-    // Without a tick, or with a shorter one, it is a queue: 3.72 ms are 1.5 times 2.48 ms.
+    // Without ticks, or with shorter ones, the time is that of a queue: 3.72 ms is 1.5 times 2.48 ms.
     assert_eq!(at(Some(Nanos::from_micros(2_500))), (false, false));
     assert_eq!(at(Some(Nanos::from_micros(2_450))), (true, false));
     assert_eq!(at(None), (true, true), "only the shortest is known");

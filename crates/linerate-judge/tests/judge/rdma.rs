@@ -1,4 +1,4 @@
-//! Loads that RDMA devices carry: their ports, slots and nodes, and threads that poll.
+//! Tests of loads over RDMA devices: their ports, slots and NUMA nodes, and threads that poll.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use linerate_units::Transfers;
 use super::slot::card_in;
 use super::*;
 
-/// A port of HDR100, in packets of 4096 B.
+/// A port of HDR100 with packets of 4096 B.
 pub(super) fn hdr100() -> RdmaEnd {
     RdmaEnd {
         device: "mlx5_0".to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn hdr100() -> RdmaEnd {
     }
 }
 
-/// A port of 100 Gb/s Ethernet, in packets of 1024 B.
+/// A port of 100 Gb/s Ethernet with packets of 1024 B.
 fn roce() -> RdmaEnd {
     RdmaEnd {
         layer: Some(Layer::Ethernet),
@@ -60,7 +60,7 @@ pub(super) fn soft() -> RdmaEnd {
     }
 }
 
-/// A load of writes of 64 KiB between two ports of a kind, by threads that poll.
+/// A load of RDMA writes of 64 KiB between two ports like `end`, by threads that poll.
 pub(super) fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
     let mut base = Load {
         transport: &RDMA,
@@ -119,7 +119,7 @@ fn a_rate_that_software_makes_up_is_no_wire() {
 
 #[test]
 fn a_narrow_slot_under_a_fast_port_is_full() {
-    // Eight lanes of generation 3 under a port of 200 Gb/s.
+    // A slot with eight lanes of generation 3, under a port of 200 Gb/s.
     let narrow = RdmaEnd { slots: card_in(Transfers(8_000_000_000), 8, 8, Some(256)), ..hdr100() };
     let at = |goodput| {
         let mut m = with_ceiling(&narrow, Stage::Pcie, 58e9, goodput);
@@ -134,7 +134,7 @@ fn a_narrow_slot_under_a_fast_port_is_full() {
     assert_eq!(outcome(&rdma(&hdr100(), 55e9), "pcie-slot"), "clear");
 }
 
-/// Two nodes of two CPUs, with the device on node 1, and threads on a CPU.
+/// Two NUMA nodes of two CPUs each. The device is on node 1; the threads run on `cpu`.
 fn on_node(cpu: u32, polls: bool, busy: f64) -> Model {
     let end = RdmaEnd { node: Some(1), polls, ..hdr100() };
     let mut m = rdma(&end, 50e9);
@@ -164,7 +164,7 @@ fn threads_far_from_the_device_are_told_and_those_near_it_are_not() {
     assert_eq!(at(0, false, 0.97), "enough");
     assert_eq!(at(2, false, 0.97), "clear");
     assert_eq!(at(0, false, 0.5), "clear", "it has time left");
-    // One that polls is busy at any load: that it is far is no proof.
+    // A thread that polls is busy at any load: its distance from the device proves nothing.
     assert_eq!(at(0, true, 1.0), "suspect");
     assert_eq!(at(3, true, 1.0), "clear");
     let Ok(found) =
@@ -184,7 +184,7 @@ fn small_packets_count_where_the_wire_is_full() {
     let text = advice[0].text();
     assert!(text.contains("sudo ip link set dev eth0 mtu 4200"), "{text}");
     assert!(advice[0].undo_text().contains("mtu 1500"));
-    // The port below a VLAN first, and back after it.
+    // The port below a VLAN is changed before the VLAN, and is restored after it.
     let mut tagged = at(92e9);
     for host in &mut tagged.hosts {
         let nic = |name: &str, kind: &str| Nic {
@@ -203,12 +203,12 @@ fn small_packets_count_where_the_wire_is_full() {
     };
     order(&advice.text(), "port0", "eth0");
     order(&advice.undo_text(), "eth0", "port0");
-    // One end can do no more.
+    // One end does not support larger packets.
     let mut m = at(92e9);
     let end = m.directions[0].base.made.receiver.rdma.as_mut();
     end.expect("an end").mtu_most = 1024;
     assert_eq!(outcome(&m, "rdma-mtu"), "clear");
-    // A request of one packet.
+    // A request that fits into one packet does not need larger ones.
     let mut m = at(92e9);
     m.directions[0].base.made.sender.write_size = 1024;
     assert_eq!(outcome(&m, "rdma-mtu"), "clear");
@@ -231,7 +231,7 @@ fn software_pays_for_each_packet_where_a_cpu_is_full_of_them() {
     assert_eq!(outcome(&at(0.95, &roce()), "softirq-core"), "clear");
 }
 
-/// A full port, and another active port of each end on `eth1` with this address.
+/// A full port; each end has another active port on `eth1`, with this address.
 fn two_ports(address: &str, goodput: f64) -> Model {
     let end = RdmaEnd {
         mtu: 4096,
@@ -274,7 +274,7 @@ fn a_second_port_to_the_same_network_is_told_where_the_first_is_full() {
         end.expect("an end").others[0].rate = Some(Rate(rate * 1_000_000_000));
         assert_eq!(outcome(&other, "rdma-one-port"), expected, "{rate} Gb/s");
     }
-    // The second port of a card has the same slot.
+    // The second port of a card shares the slot of the first.
     for (pci, slot, expected) in [
         ("0000:01:00.1", 112e9, "clear"),
         ("0000:01:00.1", 146e9, "clear"),
@@ -321,7 +321,7 @@ fn threads_that_poll_are_no_limit_by_that() {
         for id in ["sender-core", "receiver-core"] {
             assert_eq!(outcome(&m, id), "clear", "{id}");
         }
-        // One that sleeps and has no time left is another matter.
+        // A thread that sleeps and has no time left has another cause.
         m.directions[0].base.knobs.busy_poll = false;
         assert_eq!(outcome(&m, "cpu-contention"), "enough");
     }

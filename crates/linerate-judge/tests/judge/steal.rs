@@ -1,11 +1,11 @@
-//! CPUs that the hypervisor gives to others.
+//! Tests of CPUs whose time the hypervisor gives to other machines.
 
 use super::cpu::{cpus, crowded, kept, named};
 use super::*;
 use linerate_judge::model::Throttled;
 
-/// A receiver on CPU 1 of far that ran and waited for these shares of time, of which the hypervisor took `steal`, and
-/// which was idle for `idle`. The kernel leaves stolen time out of what a thread ran.
+/// A receiver on CPU 1 of the far host, with its shares of time running and waiting. The hypervisor took the share
+/// `steal` of that CPU, which was idle for `idle`. The kernel does not count stolen time as running.
 fn robbed(busy: f64, waiting: f64, steal: f64, idle: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.0);
     let base = &mut m.directions[0].base;
@@ -18,7 +18,7 @@ fn robbed(busy: f64, waiting: f64, steal: f64, idle: f64) -> Model {
     m
 }
 
-/// What disturbed the measurement, and about how many times the goodput would be without it.
+/// The disturbances: cause, place, and about how many times the goodput would be without each.
 pub(super) fn disturbed(m: &Model) -> Vec<(&'static str, Place, Option<f64>)> {
     let verdict = judge(m);
     let all = verdict.disturbances.iter();
@@ -30,11 +30,11 @@ pub(super) fn disturbed(m: &Model) -> Vec<(&'static str, Place, Option<f64>)> {
 fn steal_limits_a_thread_that_neither_ran_nor_slept() {
     for (busy, waiting, steal, idle, expected) in [
         (0.81, 0.0, 0.16, 0.03, "enough"),
-        // Too little to gain from, and the core is what binds.
+        // Too little is stolen to gain from, so the core is the limit.
         (0.85, 0.0, 0.14, 0.01, "clear"),
-        // It waits in the queue of a CPU that is away.
+        // The thread waits in the queue of a CPU that the hypervisor took.
         (0.5, 0.3, 0.3, 0.03, "enough"),
-        // The CPU is idle: nothing wants it then.
+        // The CPU is idle for some time: nothing needs it then.
         (0.5, 0.0, 0.44, 0.06, "suspect"),
         (0.5, 0.0, 0.31, 0.19, "suspect"),
         (0.5, 0.0, 0.29, 0.21, "clear"),
@@ -43,10 +43,10 @@ fn steal_limits_a_thread_that_neither_ran_nor_slept() {
         let m = robbed(busy, waiting, steal, idle);
         let what = format!("{busy} ran, {waiting} waited, {steal} stolen, {idle} idle");
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{what}");
-        // Whose time it is decides which of the two is asked: never both.
+        // Where the time went decides between the two causes: at most one of them applies.
         let core = outcome(&m, "receiver-core");
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
-        // Stolen time of an unused CPU does not matter.
+        // Time stolen from a CPU that the thread does not use does not matter.
         let mut other = m.clone();
         let cpus = &mut other.directions[0].base.cpus.receiver;
         (cpus[2].steal, cpus[1].steal) = (steal, 0.0);
@@ -81,7 +81,7 @@ fn steal_is_no_limit_where_the_other_end_visibly_paces_the_flow() {
         let mut m = robbed(0.6, 0.0, 0.38, 0.02);
         m.directions[0].base.tcp.starved = Some(starved);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "a receiver, {starved}");
-        // The same of a sender, whose socket runs empty.
+        // Now a sender with the same CPU, whose socket runs empty.
         let base = &mut m.directions[0].base;
         std::mem::swap(&mut base.senders, &mut base.receivers);
         let cpus = &mut base.cpus;
@@ -91,7 +91,7 @@ fn steal_is_no_limit_where_the_other_end_visibly_paces_the_flow() {
     }
 }
 
-/// A receiver that moved between CPUs, of which the hypervisor took `steal`; it ran for `busy` of the time.
+/// A receiver that moved between CPUs and ran for `busy` of the time. The hypervisor took `steal` of each CPU.
 fn moved(busy: f64, steal: f64) -> Model {
     let mut m = robbed(busy, 0.0, steal, 0.0);
     let base = &mut m.directions[0].base;
@@ -109,7 +109,7 @@ fn steal_of_a_thread_that_moved_stays_in_play_where_it_needed_its_cpus() {
     {
         let mut m = moved(busy, steal);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{busy} {steal}");
-        // It may be the limit: nothing else is proved until a trial excludes it.
+        // Stolen time may be the limit: nothing else is proved until a trial excludes it.
         tried(&mut m, "more-streams", 1.0);
         let proved = named(&m).iter().any(|l| l.1 == Certainty::Proved);
         assert_eq!(proved, expected == "clear", "{busy} {steal}");
@@ -135,7 +135,7 @@ fn more_work_proves_steal_by_more_than_its_share_and_none_excludes_it() {
         tried(&mut m, "receiver-work", ratio);
         m
     };
-    // 25 % more of the time of each byte is 42 % more of what the thread gets.
+    // Work that adds 25 % to the time of each byte adds 42 % to the CPU time that the thread gets.
     let slowed = judged(0.7);
     let limit = ("cpu-steal", Certainty::Proved, Place::Far);
     assert_eq!(named(&slowed), [limit]);
@@ -170,7 +170,7 @@ fn programs_beside_a_load_that_has_time_disturb_from_a_tenth_of_waiting_on() {
         (0.11, 0.5, Some(1.12)),
         (0.11, 0.14, None),
         (0.11, 0.16, Some(1.12)),
-        // Others who ran for less than half of the time that it waited do not explain the waiting.
+        // Other threads that ran for less than half of the time that this thread waited do not explain the waiting.
         (0.4, 0.19, None),
         (0.4, 0.21, Some(1.67)),
         (0.4, 0.5, Some(1.67)),
@@ -183,12 +183,12 @@ fn programs_beside_a_load_that_has_time_disturb_from_a_tenth_of_waiting_on() {
         let expected = expected.map(|most| ("cpu-contention", Place::Far, Some(most)));
         assert_eq!(disturbed(&m), Vec::from_iter(expected), "{waiting} {others}");
     }
-    // A control group that used up its quota waits in the same queue.
+    // A control group that used up its quota waits in the run queue as well.
     let mut m = crowded(0.4, 0.4, 0.5);
     m.directions[0].base.throttled.receiver =
         Some(Throttled { group: "/docker".to_owned(), periods: 0.9, time: 0.4 });
     assert!(disturbed(&m).is_empty());
-    // Where it is the limit it is listed as such, and once.
+    // If contention is the limit, it is listed only as the limit.
     let m = crowded(0.5, 0.46, 0.5);
     assert_eq!(named(&m)[0].0, "cpu-contention");
     assert!(disturbed(&m).is_empty());
@@ -208,7 +208,7 @@ fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_others_have_its_
 
 #[test]
 fn a_program_that_does_not_come_is_no_more_than_a_suspect_where_its_cpu_is_stolen() {
-    // Stolen time and the thread's own time add up to four fifths of a CPU.
+    // The threshold: stolen time and the thread's own time are four fifths of a CPU together.
     for (steal, expected) in [(0.29, "enough"), (0.31, "suspect")] {
         let mut m = crowded(0.5, 0.0, 0.0);
         let base = &mut m.directions[0].base;

@@ -1,12 +1,12 @@
-//! What each cause answers just under and just over its thresholds.
+//! Tests of the outcome of each cause just below and just above its thresholds.
 
 use super::*;
 
 type Change = fn(&mut Load, f64);
-/// Values and the answers expected at them.
+/// Values of the quantity, and the outcome that is expected at each.
 type Cases = &'static [(f64, &'static str)];
 
-/// A cause, the quantity that is varied, and the answer at each value.
+/// A cause, the quantity that is varied, and the outcome that is expected at each value.
 const ROWS: &[(&str, Change, Cases)] = &[
     (
         "receive-window",
@@ -54,7 +54,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
         &[(0.51, "enough"), (0.49, "clear")],
     ),
     ("sender-app", |l, v| l.tcp.starved = Some(v), &[(0.49, "clear"), (0.51, "enough")]),
-    // What the pauses come to: a quarter of the time.
+    // The pauses are the time of starvation times the share that the thread is idle: the threshold is a quarter.
     (
         "sender-app",
         |l, v| {
@@ -69,7 +69,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.rwnd_limited = Some(0.5);
             l.unread = Some(v * 1e6);
         },
-        // 30 % of what is outstanding, beyond the 64 KiB of a read.
+        // The threshold is 30 % of the outstanding bytes, in addition to the 64 KiB of a read.
         &[(0.17, "clear"), (0.19, "enough")],
     ),
     (
@@ -90,7 +90,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
         &[(0.24, "enough"), (0.26, "clear")],
     ),
     ("receiver-app", |l, v| l.behind = Some(v), &[(0.049, "clear"), (0.051, "enough")]),
-    // A busy thread has its core to blame.
+    // If the thread is busy, its core is the cause.
     (
         "receiver-app",
         |l, v| {
@@ -168,7 +168,7 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
             Some(Interval { low: goodput - half, mid: goodput, high: goodput + half });
         outcome(&m, "wire-full")
     };
-    // A hundredth of the interval counts.
+    // The upper end of the interval counts, but at most a hundredth above the mean.
     assert_eq!(scattered(0.9e9), "clear", "it comes and goes");
     assert_eq!((scattered(0.969e9), scattered(0.972e9)), ("clear", "enough"));
     let full = judge(&at(0.981e9));

@@ -1,4 +1,4 @@
-//! Which causes and factors apply to which transport.
+//! Tests of which causes and factors apply to which transport.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use linerate_plan::transport::{Feature, RING, Setting, TRANSPORTS};
 
 use super::*;
 
-/// A load of another transport, whose counters the core does not know.
+/// A load of an unknown transport, without any counters.
 fn other() -> Load {
     Load {
         transport: &OTHER,
@@ -21,13 +21,13 @@ fn other() -> Load {
     }
 }
 
-/// All transports, with those that this version does not know.
+/// All transports, and one that this version does not know.
 fn all() -> impl Iterator<Item = (&'static TransportInfo, &'static str)> {
     let known = TRANSPORTS.iter().map(|info| (*info, info.name));
     known.chain([(&OTHER, "another transport")])
 }
 
-/// Why a cause does not apply to transports without what it needs.
+/// Why a cause does not apply to transports that lack this feature.
 const fn reason(needed: Feature) -> &'static str {
     match needed {
         Feature::Port => "it is about a port, which bytes in memory do not pass",
@@ -93,8 +93,7 @@ fn of_an_unknown_transport_nothing_is_named_that_is_of_sockets() {
     assert!(!words.contains("tcp"), "{words}");
 }
 
-/// Operations of a transport whose threads poll: `depth` in flight, each done after `loaded`, a single one
-/// after 20 us.
+/// A load of operations by threads that poll: `depth` are in flight, each takes `loaded`, and a single one takes 20 us.
 fn operations(depth: u32, loaded: Nanos) -> Model {
     let timed =
         |time: Nanos| Latency { percentiles: vec![(50.0, time)], samples: 10_000, least: time };
@@ -138,7 +137,7 @@ fn operations_that_queue_for_something_else_are_not_too_few() {
     let mut m = operations(4, Nanos::from_micros(20));
     m.idle = None;
     assert_eq!(outcome(&m, "queue-depth"), "unknown");
-    // Twice as many in flight carried no more.
+    // Twice as many operations in flight carried no more.
     let mut m = operations(4, Nanos::from_micros(25));
     tried(&mut m, "more-depth", 1.0);
     assert!(judge(&m).limits.is_empty(), "{:?}", judge(&m).limits);
@@ -155,7 +154,7 @@ fn a_thread_that_polls_is_not_out_of_time_by_that() {
     }
 }
 
-/// A load through shared memory whose threads need these shares of their CPUs.
+/// A load through shared memory, whose threads need these shares of their CPUs.
 fn shared(sender: f64, receiver: f64) -> Model {
     model(Load {
         transport: &SHM,
@@ -180,7 +179,7 @@ fn a_slow_reader_of_shared_memory_is_named_and_proved_by_more_work() {
     tried(&mut m, "receiver-work", 0.8);
     let limit = judge(&m).limits.remove(0);
     assert_eq!((limit.cause, limit.certainty), ("receiver-core", Certainty::Proved));
-    // Its sender has time: more work there changes nothing.
+    // More work in the receiver changed nothing, and the sender has time left: no limit is named.
     let mut m = shared(0.4, 0.97);
     tried(&mut m, "receiver-work", 1.0);
     assert!(judge(&m).limits.is_empty(), "{:?}", judge(&m).limits);
@@ -193,7 +192,7 @@ fn threads_of_shared_memory_with_time_to_spare_are_no_limit() {
     assert!(!verdict.unknown.is_empty());
 }
 
-/// The same at this many Gb/s, with this many KiB of last-level cache.
+/// A load of `shared` at `gbits` Gb/s, on hosts with a last-level cache of this many KiB.
 fn through_memory(gbits: f64, busy: f64, cache: Option<u64>) -> Model {
     let mut m = shared(0.4, busy);
     m.directions[0].base.goodput = steady(gbits * 1e9);
@@ -206,7 +205,7 @@ fn through_memory(gbits: f64, busy: f64, cache: Option<u64>) -> Model {
 #[test]
 fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
     let says = |m: &Model| outcome(m, "memory-bandwidth");
-    // A ring of 4 MiB, and a buffer of 1 MiB at both ends.
+    // A ring of 4 MiB and a buffer of 1 MiB at each end must fit into the cache.
     for (kib, expected) in
         [(Some(6 * 1024), "clear"), (Some(6 * 1024 - 1), "unknown"), (None, "unknown")]
     {
@@ -217,7 +216,7 @@ fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
         let why = answer.expect("an answer").why.join("; ");
         assert!(!why.contains("card"), "{why}");
     }
-    // Where it may be memory, more work of a thread proves nothing.
+    // If memory may be the limit, more work of a thread proves nothing.
     let proved = |kib| {
         let mut m = through_memory(11.5, 0.97, kib);
         tried(&mut m, "receiver-work", 0.8);
@@ -236,7 +235,7 @@ fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
     let mut m = through_memory(40.0, 0.97, Some(3 * 1024));
     m.directions[0].base.knobs.options.set(RING.key, Setting::Number(1 << 20));
     assert_eq!(says(&m), "clear");
-    // A thread with time to spare does not wait for memory, and a low rate does not fill the slowest channel.
+    // A thread with time left does not wait for memory; and a low rate does not fill even the slowest channel.
     assert_eq!(says(&through_memory(40.0, 0.5, None)), "clear");
     assert_eq!(says(&through_memory(11.3, 0.97, None)), "clear");
     assert_eq!(says(&through_memory(11.5, 0.97, None)), "unknown");

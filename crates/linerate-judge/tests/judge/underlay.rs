@@ -1,4 +1,4 @@
-//! Ports that stand on others: which wire, if any, may be what binds.
+//! Tests of ports that are built on other ports: which wire, if any, may be the limit.
 
 use linerate_facts::nic::{LinkModes, Nic};
 use linerate_facts::route::Route;
@@ -7,7 +7,7 @@ use super::*;
 
 const GIGABIT: Rate = Rate(1_000_000_000);
 
-/// Port `index` with a wire of this speed.
+/// Port `index`, with a link of this speed.
 fn card(index: u32, speed: Option<Rate>) -> Nic {
     Nic {
         name: format!("eth{index}"),
@@ -36,7 +36,7 @@ fn bridge_of(members: Vec<Nic>) -> Vec<Nic> {
     ports
 }
 
-/// The near host leaves by the first of these ports; goodput in Gb/s.
+/// A near host that sends by the first of these ports, with a goodput in Gb/s.
 fn leaving(ports: Vec<Nic>, gbits: f64) -> Model {
     let mut base = load();
     base.goodput.mean = gbits * 1e9;
@@ -64,7 +64,7 @@ fn two_cards() -> Vec<Nic> {
 
 #[test]
 fn a_bridge_of_two_cards_is_clear_only_far_below_the_slower() {
-    // 80 % of 941 Mb/s; and more than both carry.
+    // Below 80 % of 941 Mb/s, or above what both cards carry, the wire is not full.
     for (gbits, answer) in [(0.75, "clear"), (0.76, "unknown"), (9.4, "unknown"), (11.1, "clear")] {
         assert_eq!(outcome(&leaving(two_cards(), gbits), "wire-full"), answer, "{gbits} Gb/s");
     }
@@ -157,7 +157,7 @@ fn a_port_that_software_makes_has_no_duplex() {
     for kind in ["tun", "wireguard", "vxlan", "gre", "veth", "dummy", ""] {
         let m = leaving(vec![made(9, kind, &[])], 0.06);
         assert_eq!(outcome(&m, "duplex"), "clear", "{kind}");
-        // A record from before routes were read knows the port alone.
+        // A record from before routes were read has only the port.
         let mut m = m;
         for host in &mut m.hosts {
             host.facts.route = None;
@@ -184,6 +184,6 @@ fn a_path_below_a_bridge_is_proved_only_where_no_wire_may_be_full() {
     );
     let full = judged(0.94);
     assert!(full.limits.iter().all(|l| l.certainty != Certainty::Proved), "{:?}", full.limits);
-    let told = full.unknown.iter().any(|u| u.why.contains("eth1 or eth2"));
-    assert!(told, "{:?}", full.unknown);
+    let reported = full.unknown.iter().any(|u| u.why.contains("eth1 or eth2"));
+    assert!(reported, "{:?}", full.unknown);
 }

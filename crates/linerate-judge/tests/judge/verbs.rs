@@ -1,4 +1,4 @@
-//! Causes found by the counters of RDMA ports.
+//! Tests of causes that the counters of RDMA ports show.
 
 use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::Layer;
@@ -11,7 +11,7 @@ use linerate_plan::transport::Setting;
 
 use super::*;
 
-/// A port that counted these events in ten seconds, throughout.
+/// A port that counted these events in ten seconds, evenly over that time.
 fn verbs(device: &str, counts: &[(&str, f64)]) -> Verbs {
     let count = |(name, count): &(&str, f64)| VerbsCount {
         name: (*name).to_owned(),
@@ -34,7 +34,7 @@ fn verbs(device: &str, counts: &[(&str, f64)]) -> Verbs {
     }
 }
 
-/// Ten seconds of an RDMA load, with round trips of 100 us on the idle path and 200 us under load.
+/// An RDMA load of ten seconds, with round trips of 100 us on the idle path and 200 us under load.
 fn carried(op: &str, near: Verbs, far: Verbs) -> Model {
     let timed = |micros| Latency {
         percentiles: vec![(50.0, Nanos::from_micros(micros))],
@@ -56,7 +56,7 @@ fn carried(op: &str, near: Verbs, far: Verbs) -> Model {
     m
 }
 
-/// A load of writes between two cards, of which the sender's counted these events.
+/// A load of writes between two cards; the sender's card counted these events.
 fn lossy(counts: &[(&str, f64)]) -> Model {
     let far = verbs("mlx5_1", &[("out_of_sequence", 1e6)]);
     carried("write", verbs("mlx5_0", counts), far)
@@ -100,15 +100,15 @@ fn what_was_not_read_is_unknown() {
 #[test]
 fn losses_count_by_the_time_that_they_cost() {
     for (counted, count, answer) in [
-        // 5 % of ten seconds are 2,500 round trips under load, and 5,000 on the idle path.
+        // 5 % of ten seconds is 2,500 round trips under load, or 5,000 on the idle path.
         ("packet_seq_err", 2_400.0, "clear"),
         ("packet_seq_err", 2_600.0, "suspect"),
         ("implied_nak_seq_err", 4_900.0, "suspect"),
         ("implied_nak_seq_err", 5_100.0, "enough"),
-        // 67 ms each. Acknowledgements may be late for other reasons.
+        // Each timeout takes 67 ms. Acknowledgements may also be late for other reasons.
         ("local_ack_timeout_err", 7.0, "clear"),
         ("local_ack_timeout_err", 8.0, "suspect"),
-        // A device that adapts its timer may have lost no time by that.
+        // A device that adapts its timer may have lost hardly any time in these events.
         ("local_ack_timeout_err", 500.0, "suspect"),
         ("local_ack_timeout_err", 5_100.0, "suspect"),
     ] {
@@ -170,22 +170,23 @@ fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
         let near = [near, &[("out_of_seq_request", 0.0)]].concat();
         outcome(&carried(op, verbs("rxe0", &near), far), "rdma-loss")
     };
-    let told = |told, retried| [("rcvd_seq_err", told), ("completer_retry_err", retried)];
-    assert_eq!(at("write", &told(0.0, 1e5), 0.0), "clear");
-    assert_eq!(at("write", &told(6_000.0, 1e5), 0.0), "enough");
-    // It does not count each report, but the other end counts each gap.
-    assert_eq!(at("write", &told(0.0, 1e5), 6_000.0), "enough");
-    // A reader counts lost responses with its timers alone.
+    let result_of =
+        |reported, retried| [("rcvd_seq_err", reported), ("completer_retry_err", retried)];
+    assert_eq!(at("write", &result_of(0.0, 1e5), 0.0), "clear");
+    assert_eq!(at("write", &result_of(6_000.0, 1e5), 0.0), "enough");
+    // The sender does not count each report of a gap, but the receiver counts each gap.
+    assert_eq!(at("write", &result_of(0.0, 1e5), 6_000.0), "enough");
+    // An end that reads counts lost responses only by its timers.
     let reads = |retried| {
         let near = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
-        let far = told(0.0, retried);
+        let far = result_of(0.0, retried);
         outcome(&carried("read", near, verbs("rxe0", &far)), "rdma-loss")
     };
     assert_eq!([reads(7.0), reads(8.0)], ["clear", "unknown"]);
-    // So does the end that asks for atomic operations, which is the sender.
+    // The end that sends atomic operations counts lost responses by its timers, too; that is the sender.
     let atomic = |retried| {
         let far = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
-        let near = verbs("rxe0", &told(0.0, retried));
+        let near = verbs("rxe0", &result_of(0.0, retried));
         outcome(&carried("atomic", near, far), "rdma-loss")
     };
     assert_eq!([atomic(7.0), atomic(8.0)], ["clear", "unknown"]);
@@ -197,7 +198,7 @@ fn gaps_behind_refused_sends_are_no_losses() {
         let near = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
         let far = [("out_of_seq_request", gaps), ("send_rnr_err", refused)];
         let mut m = carried("send", near, verbs("rxe0", &far));
-        // The receiver is stopped again and again.
+        // The receiver stands still again and again.
         m.directions[0].base.ticks[..60].fill(0.0);
         outcome(&m, "rdma-loss")
     };
@@ -249,7 +250,7 @@ fn counters_are_read_at_the_physical_ports() {
     let text = advice(&stack);
     assert!(text.contains("ethtool -S eth1") && text.contains("ethtool -S eth2"), "{text}");
     assert!(text.contains("dcb pfc show dev eth2") && !text.contains("bond0"), "{text}");
-    // What is below is unknown.
+    // The port below is unknown.
     let text = advice(&[("eth9", "")]);
     assert!(text.contains("ethtool -S bond0.7"), "{text}");
 }
@@ -261,15 +262,15 @@ fn refused_sends_count_by_the_time_that_they_wait() {
         carried(op, verbs("mlx5_0", &[(name, count)]), far)
     };
     let answer = |m: &Model| outcome(m, "rdma-receiver-not-ready");
-    // 0.64 ms each: 5 % of ten seconds are 781.
+    // Each wait takes 0.64 ms: 5 % of ten seconds is 781 waits.
     assert_eq!(answer(&at("send", "rnr_nak_retry_err", 780.0)), "clear");
     let mut m = at("send", "rnr_nak_retry_err", 790.0);
     assert_eq!(answer(&m), "enough");
-    // At the beginning.
+    // All events were at the beginning of the run.
     sender(&mut m).counts[0].quarters = 1;
     assert_eq!(answer(&m), "suspect");
     assert_eq!(answer(&at("write", "rnr_nak_retry_err", 1e5)), "clear");
-    // Few, but the load stands still: the timer of a device may take longer.
+    // Few events, but the load stands still: the timer of the device may be longer.
     let stalled = |silent: usize, count| {
         let mut m = at("send", "rnr_nak_retry_err", count);
         m.directions[0].base.ticks[..silent].fill(0.0);
@@ -277,7 +278,7 @@ fn refused_sends_count_by_the_time_that_they_wait() {
     };
     assert_eq!([stalled(49, 300.0), stalled(50, 300.0)], ["clear", "suspect"]);
     assert_eq!(stalled(90, 0.0), "clear");
-    // Only the receiver counts.
+    // Only the receiver counted refused sends.
     assert_eq!(answer(&at("send", "packet_seq_err", 0.0)), "enough");
     let limits = judge(&at("send", "rnr_nak_retry_err", 5_000.0)).limits;
     assert_eq!((limits[0].cause, limits[0].side), ("rdma-receiver-not-ready", Place::Far));
@@ -290,7 +291,7 @@ fn the_timer_of_a_software_device_takes_ticks_of_its_kernel() {
         let near = verbs("rxe0", &[("rcvd_rnr_err", count)]);
         outcome(&carried("send", near, far), "rdma-receiver-not-ready")
     };
-    // 5 % of ten seconds are 25 waits of 20 ms, and 500 of 1 ms.
+    // 5 % of ten seconds is 25 waits of 20 ms, or 500 waits of 1 ms.
     assert_eq!([at(24.0), at(25.0)], ["clear", "suspect"]);
     assert_eq!([at(499.0), at(500.0)], ["suspect", "enough"]);
 }
@@ -318,7 +319,7 @@ fn a_link_that_goes_down_is_a_cause_if_payload_stops() {
     assert_eq!(answer(&m), "clear", "4 of 100 samples");
     m.directions[0].base.ticks[54] = 0.0;
     assert_eq!(answer(&m), "enough");
-    // A request of 12 MiB takes a sample by itself.
+    // A request of 12 MiB takes longer than one sample.
     let mut large = m.clone();
     large.directions[0].base.made.sender.write_size = 12 << 20;
     assert_eq!(answer(&large), "unknown");

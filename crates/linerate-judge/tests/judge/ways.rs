@@ -1,5 +1,5 @@
-//! Limits of the way that look like its rate: segments that something made small, acknowledgements that fill the other
-//! way, and a credit that is used up.
+//! Tests of limits that look like the rate of a direction: segments that something made small, acknowledgements that
+//! fill the other direction, and a credit that is used up.
 
 use linerate_judge::model::Fell;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const TAKES: Option<Bytes> = Some(Bytes(1448));
 
-/// A load whose segments carry so many bytes, through a path with a queue.
+/// A load whose segments carry `payload` bytes, through a path with a queue.
 fn segments(payload: u64) -> Load {
     let mut base = load();
     base.goodput = steady(54e6);
@@ -28,7 +28,7 @@ fn segments_are_named_where_their_headers_cost_6_per_cent() {
         (outcome(&m, "segment-size"), outcome(&m, "path-rate"))
     };
     assert_eq!(at(80), ("enough", "clear"));
-    // What timestamps leave of 536, the size that is taken where none is told.
+    // Timestamps leave 524 bytes of 536, the segment size if no MSS is announced.
     assert_eq!(at(524), ("enough", "clear"));
     assert_eq!(at(600), ("enough", "clear"));
     assert_eq!(at(620), ("clear", "enough"));
@@ -56,10 +56,10 @@ fn small_segments_are_nothing_where_an_end_or_the_path_takes_no_more() {
     assert_eq!(at(busy), "clear", "a thread holds it");
     let mut base = segments(80);
     busy(&mut base);
-    let told = judge(&model(base)).disturbances;
-    assert_eq!(told.len(), 1, "but it is told beside");
-    assert_eq!((told[0].cause, told[0].share), ("segment-size", None));
-    assert!(told[0].advice[0].gain.is_none());
+    let reported = judge(&model(base)).disturbances;
+    assert_eq!(reported.len(), 1, "but it is told beside");
+    assert_eq!((reported[0].cause, reported[0].share), ("segment-size", None));
+    assert!(reported[0].advice[0].gain.is_none());
 }
 
 #[test]
@@ -89,7 +89,8 @@ fn the_gain_of_whole_segments_is_what_headers_took() {
     assert!(verdict.limits[0].evidence[1].contains("about 94.3 Mb/s"));
 }
 
-/// A load forward whose receiver sends so many acknowledgements in a second, and a way back of 2 Mb/s with a queue.
+/// A forward load whose receiver sends this many acknowledgements per second. The reverse direction carries 2 Mb/s and
+/// has a queue.
 fn ways(acknowledgements: f64) -> Model {
     let mut base = segments(1448);
     base.acknowledgements = Some(acknowledgements);
@@ -106,7 +107,7 @@ fn ways(acknowledgements: f64) -> Model {
     m
 }
 
-/// Acknowledgements of 66 bytes that need a share of the way back.
+/// The number of acknowledgements of 66 bytes per second that needs this share of the reverse direction.
 fn needing(share: f64) -> f64 {
     2e6 / 1448.0 * 1514.0 / (66.0 * 8.0) * share
 }
@@ -157,7 +158,7 @@ fn a_way_back_without_a_queue_does_not_tell_what_it_carries() {
         outcome(&m, "ack-way")
     };
     assert_eq!(at(|m| m.directions[1].base.tcp.rtt = UNQUEUED), "unknown");
-    // Acknowledgements that need little of what it was seen to carry have room.
+    // Acknowledgements have room if they need little of the rate that the reverse direction was seen to carry.
     let mut little = ways(needing(0.1));
     little.directions[1].base.tcp.rtt = UNQUEUED;
     assert_eq!(outcome(&little, "ack-way"), "clear");
@@ -165,7 +166,7 @@ fn a_way_back_without_a_queue_does_not_tell_what_it_carries() {
     assert_eq!(at(|m| m.directions.truncate(1)), "unknown");
     let unread: fn(&mut Model) = |m| m.directions[0].base.acknowledgements = None;
     assert_eq!(at(unread), "unknown");
-    // More streams that surely carry more show that the way back is no such rate.
+    // If more streams surely carry more in reverse, the reverse direction has a higher rate.
     let more: fn(&mut Model) = |m| {
         let mut more = m.directions[1].base.clone();
         (more.streams, more.goodput) = (2, steady(8e6));
@@ -214,8 +215,8 @@ fn a_credit_that_is_used_up_stands_for_the_lasting_rate() {
     assert_eq!(first_limit(&m), Some(("burst-credit", Certainty::Supported)));
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(first_limit(&m), Some(("burst-credit", Certainty::Proved)));
-    let told = judge(&m).limits[0].evidence[0].clone();
-    assert!(told.contains("4 Gb/s until 110 MiB had arrived"), "{told}");
+    let reported = judge(&m).limits[0].evidence[0].clone();
+    assert!(reported.contains("4 Gb/s until 110 MiB had arrived"), "{reported}");
     m.directions[0].base.senders = vec![thread(0.95)];
     assert_eq!(outcome(&m, "burst-credit"), "clear", "a thread holds it");
     m.directions[0].base.senders = vec![thread(0.2)];

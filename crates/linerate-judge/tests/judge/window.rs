@@ -1,4 +1,4 @@
-//! What bounds a flight: windows, buffers, and who keeps them small.
+//! Tests of limits on the data in flight: windows and buffers, and what keeps them small.
 
 use linerate_judge::model::SocketMemory;
 
@@ -21,7 +21,8 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
     assert_eq!((limit.cause, limit.side), ("congestion-control", Place::Near));
     assert_eq!(limit.certainty, Certainty::Proved);
     assert!(limit.advice[0].what.contains("cwnd lock"), "{limit:?}");
-    // A rate-based window may stand still; a window that moves, or is unknown, proves nothing.
+    // Rate-based congestion control may keep its window constant; and a window that moves, or is unknown, proves
+    // nothing.
     for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
         let limit = judged(stood, congestion);
         assert!(limit.is_none(), "a cap of the flow looks the same: {limit:?}");
@@ -38,7 +39,7 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
         let unknown = verdict.unknown.iter().any(|u| u.why.contains("a proxy"));
         (verdict.limits.first().map(|l| l.cause), unknown)
     };
-    // An acknowledgement takes 100 us.
+    // A round trip of an acknowledgement takes 100 us.
     assert_eq!(judged(2_099), (Some("receive-window"), false));
     assert_eq!(judged(2_101), (None, true));
 }
@@ -62,7 +63,8 @@ fn an_answer_that_does_not_fit_a_window_shows_no_relay() {
     assert_eq!(at(0), "unknown", "a relay that is full");
 }
 
-/// A window that is full nearly all the time, on a path of 10 ms whose round trip took this many times as long.
+/// A load with a window that is full nearly all the time, on a path of 10 ms; under load the round trip is `times` as
+/// long.
 fn window_beside_a_queue(times: f64) -> Model {
     let mut base = held_by_window();
     base.tcp.rtt = Some(Nanos((1e7 * times) as u64));
@@ -148,15 +150,16 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
         tried(&mut m, "more-streams", 2.0);
         judge(&m).limits[0].clone()
     };
-    // The window of 4 MiB stays in a buffer of more than 1 MiB; a refused one proves nothing.
+    // The window of 4 MiB did not grow, although the buffer is larger than 1 MiB. A buffer that the host refused proves
+    // nothing.
     for (window, memory, clamped) in
         [(4 << 20, 2 << 20, true), (5 << 20, 2 << 20, false), (4 << 20, 1 << 20, false)]
     {
         let limit = judged(window, memory);
         assert_eq!(limit.cause, "receive-window");
         assert_eq!(limit.certainty, Certainty::Proved);
-        let told = limit.advice.iter().any(|a| a.what.contains("what limits the window"));
-        assert_eq!(told, clamped, "{:?}", limit.advice);
+        let reported = limit.advice.iter().any(|a| a.what.contains("what limits the window"));
+        assert_eq!(reported, clamped, "{:?}", limit.advice);
     }
 }
 
@@ -200,7 +203,7 @@ fn a_buffer_full_of_what_stands_in_a_queue_leaves_the_path_in_play() {
         base.tcp.rtt = Some(Nanos::from_micros(rtt));
         model(base)
     };
-    // Idle 100 us: twice that and 200 us more are the bounds.
+    // The idle round trip is 100 us: the thresholds are twice that, and 200 us more.
     for (rtt, path, buffer) in [(290, "clear", "enough"), (310, "enough", "suspect")] {
         let m = full(rtt);
         assert_eq!(outcome(&m, "path-rate"), path, "{rtt} us");
@@ -221,7 +224,7 @@ fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lift
     let m = full();
     assert_eq!(outcome(&m, "path-rate"), "clear");
     assert_eq!(outcome(&m, "receive-window"), "enough");
-    // With one per cent to either side: 1.05 is the least that a window which binds gains.
+    // Each effect has an interval of one per cent to either side. A window that limits gains at least 1.05.
     for (ratio, path) in [(1.0, "enough"), (1.03, "enough"), (1.05, "clear"), (0.8, "clear")] {
         let mut m = full();
         tried(&mut m, "larger-window", ratio);
@@ -232,7 +235,7 @@ fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lift
     more_streams_prove_the_path(m);
 }
 
-/// A load that a window held, and that a larger one left as it was, with what held that load.
+/// A load that a window limited, and that a larger window left unchanged; `change` sets what limited the load then.
 fn lifted_to(mut base: Load, change: impl FnOnce(&mut Load)) -> Model {
     let tcp = &mut base.tcp;
     (tcp.rwnd_limited, tcp.network, tcp.rtt) = (Some(0.9), Some(0.1), UNQUEUED);
@@ -254,10 +257,10 @@ fn a_buffer_of_the_size_of_the_window_is_no_cap_of_the_path() {
         });
         outcome(&m, "flow-rate-cap")
     };
-    // With the larger window it is the send buffer that holds the sender, or the network.
+    // With the larger window, the send buffer or the network limits the sender.
     assert_eq!(held(0.1), "clear");
     assert_eq!(held(0.9), "suspect");
-    // What the network held before is not counted twice.
+    // The share that the network limited before is not counted again.
     let m = lifted_to(load(), |load| load.tcp.network = Some(0.39));
     assert_eq!(outcome(&m, "path-rate"), "clear");
     let m = lifted_to(load(), |load| load.tcp.network = Some(0.6));
@@ -292,21 +295,22 @@ fn a_reader_that_a_small_window_hides_is_seen_in_a_larger_one() {
 
 #[test]
 fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
-    let asked = |id: &str, memory: u64| {
+    let requested = |id: &str, memory: u64| {
         let mut base = load();
         base.tcp.send_memory = Some(Bytes(memory));
         base.tcp.in_flight = Some(Bytes(64_000));
         let plan = propose(kind(id)?, &model(base), Direction::Forward, 0);
         Some(plan?.after.send_buffer?.0)
     };
-    assert_eq!(asked("larger-send-buffer", 16_384), Some(128_000));
-    assert_eq!(asked("larger-send-buffer", 80_000), Some(160_000));
-    // Half of four groups of 64 KiB.
-    assert_eq!(asked("half-send-buffer", 262_143), None);
-    assert_eq!(asked("half-send-buffer", 262_144), Some(65_536));
+    assert_eq!(requested("larger-send-buffer", 16_384), Some(128_000));
+    assert_eq!(requested("larger-send-buffer", 80_000), Some(160_000));
+    // The threshold is half of four groups of 64 KiB.
+    assert_eq!(requested("half-send-buffer", 262_143), None);
+    assert_eq!(requested("half-send-buffer", 262_144), Some(65_536));
 }
 
-/// A limit of the memory for TCP of which 1 MiB is allowed, that was reached so often in a second.
+/// A limit of 1 MiB on memory for TCP, of which `used` bytes are in use, and which was reached `refused` times per
+/// second.
 fn limit_of(name: &str, refused: f64, used: u64) -> SocketMemory {
     SocketMemory {
         limit: name.to_owned(),
@@ -322,7 +326,7 @@ const TCP_OF_GROUP: &str = "/sys/fs/cgroup/memory/a/memory.kmem.tcp.limit_in_byt
 const ALL_OF_GROUP: &str = "/sys/fs/cgroup/a/memory.max";
 const SYSTEM: &str = "net.ipv4.tcp_mem";
 
-/// What the causes of a window say where the receiver has this limit.
+/// The outcomes of `socket-memory` and `receive-window` if the receiver has this limit.
 fn with_limit(limit: SocketMemory) -> [&'static str; 2] {
     let mut base = held_by_window();
     base.socket_memory.receiver = Some(vec![limit]);
@@ -362,7 +366,7 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     assert_eq!(group(0.99, 0), ["clear", "enough"]);
     assert_eq!(group(0.0, 997_000), ["enough", "clear"]);
     assert_eq!(group(0.0, 995_000), ["clear", "enough"]);
-    // Once it was full. Queues that are cut down now are a sign that it is again.
+    // The limit was reached once before. Only queues that are pruned now show that it is reached again.
     let once = |ever, pruned| {
         let mut base = held_by_window();
         let limit = SocketMemory { ever: Some(Bytes(ever)), ..limit_of(TCP_OF_GROUP, 0.0, 4096) };
@@ -373,26 +377,27 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     assert_eq!(once(768 << 10, Some(0.5)), "enough");
     assert_eq!(once((768 << 10) - 1, Some(0.5)), "clear");
     assert_eq!((once(1 << 20, Some(0.0)), once(1 << 20, None)), ("clear", "clear"));
-    // Cached files reach the limit of all memory of a group.
+    // The limit on all memory of a group may be reached by cached files.
     let all = |refused| with_limit(limit_of(ALL_OF_GROUP, refused, 1 << 20));
     assert_eq!((all(1.01), all(0.99)), (["suspect", "enough"], ["clear", "enough"]));
     let system = |refused, used| with_limit(limit_of(SYSTEM, refused, used));
     assert_eq!(system(0.0, 1 << 20), ["enough", "clear"]);
     assert_eq!(system(0.0, (1 << 20) - 1), ["clear", "enough"]);
-    // Under pressure at times, and half of it in use: another program may have been that for a moment.
+    // The system is under memory pressure at times, and half of the memory is in use: another program may have used the
+    // rest for a moment.
     assert_eq!(system(0.1, 512 << 10), ["enough", "clear"]);
     assert_eq!(system(0.1, (512 << 10) - 1), ["clear", "enough"]);
-    // What the receiver drops for want of memory is sent again.
-    let sends_again = |again, pruned| {
+    // Segments that the receiver drops for lack of memory are retransmitted.
+    let retransmits = |retransmitted, pruned| {
         let mut base = load();
-        (base.tcp.retransmitted, base.tcp.rtt) = (Some(again), UNQUEUED);
+        (base.tcp.retransmitted, base.tcp.rtt) = (Some(retransmitted), UNQUEUED);
         base.netstat.receiver.pruned = Some(pruned);
         base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 9.0, 1 << 20)]);
         outcome(&model(base), "socket-memory")
     };
-    assert_eq!(sends_again(0.001, 1.0), "enough");
-    assert_eq!((sends_again(0.0004, 1.0), sends_again(0.001, 0.0)), ("clear", "clear"));
-    // Nobody is held by it.
+    assert_eq!(retransmits(0.001, 1.0), "enough");
+    assert_eq!((retransmits(0.0004, 1.0), retransmits(0.001, 0.0)), ("clear", "clear"));
+    // No window or buffer limits this load, so the memory does not matter.
     let mut base = load();
     base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 9.0, 1 << 20)]);
     assert_eq!(outcome(&model(base), "socket-memory"), "clear");
@@ -417,7 +422,7 @@ fn the_limit_of_a_group_is_named_with_its_file_and_no_buffer_is_advised() {
     let steps = |side| vec![set(side, 64 << 20), set(side, 1 << 20)];
     let found = ("socket-memory", Place::Far, steps(Side::Far));
     assert_eq!(advised(base), found);
-    // The sender's, where its buffer holds it.
+    // The limit is the sender's, if the send buffer limits the load.
     let mut base = held_by_window();
     std::mem::swap(&mut base.tcp.rwnd_limited, &mut base.tcp.sndbuf_limited);
     base.socket_memory = [limits(), Some(Vec::new())].into();
@@ -442,8 +447,8 @@ fn data_that_nobody_reads_is_the_reader_s_and_no_lack_of_memory() {
     base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 400.0, 2 << 20)]);
     base.unread = Some(1e6);
     let m = model(base);
-    let told = ["socket-memory", "receiver-app"].map(|id| outcome(&m, id));
-    assert_eq!(told, ["clear", "enough"]);
+    let reported = ["socket-memory", "receiver-app"].map(|id| outcome(&m, id));
+    assert_eq!(reported, ["clear", "enough"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Causes found by facts and counters of the ports: offloads, tunnels, pauses, allowances.
+//! Tests of causes that facts and counters of the ports show: offloads, tunnels, pauses, allowances.
 
 use linerate_facts::memory::Channels;
 use linerate_facts::nic::{Nic, Offloads, Pause};
@@ -8,10 +8,10 @@ use linerate_units::Transfers;
 
 use super::*;
 
-/// Memory that has room for all of it.
+/// Memory channels that can carry any of these loads.
 const CHANNELS: Channels = Channels { least: 8, most: 8, speed: Transfers(3_200_000_000) };
 
-/// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
+/// A card of 10 Gb/s at each end, with an MTU of 1500 where 9000 is supported, and these offloads turned off.
 fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
     base.packets = Some(FULL);
     let mut m = model(base);
@@ -73,7 +73,7 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
         cause.advice(&m, Direction::Forward)[0].undo_text(),
         "on near: sudo ip link set dev eth0 mtu 1500; on far: sudo ip link set dev eth0 mtu 1500"
     );
-    // A port takes larger frames once the one below it does, and smaller ones before.
+    // A port must get larger frames after the port below it, and smaller frames before.
     let route = m.hosts[0].facts.route.as_mut().expect("a route");
     let tagged =
         Nic { name: "eth0.7".to_owned(), kind: "vlan".to_owned(), ..route.ports[0].clone() };
@@ -124,8 +124,8 @@ fn offloads_are_tried_once_the_full_core_is_proved_and_what_they_gain_is_told() 
         assert_eq!(next(&m), None, "once is enough");
         let limits = judge(&m).limits.into_iter();
         let small = limits.filter(|l| l.cause == "small-packets");
-        let told = small.map(|l| (l.certainty, l.advice[0].gain));
-        told.collect::<Vec<_>>()
+        let reported = small.map(|l| (l.certainty, l.advice[0].gain));
+        reported.collect::<Vec<_>>()
     };
     assert_eq!(judged(1.6), [(Certainty::Proved, Some(1.6))]);
     assert_eq!(judged(1.0), [], "they are no reason where they gain nothing");
@@ -136,13 +136,16 @@ fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
     let mut m = cards(busy(0.99, 0.2), [TSO, &[]]);
     tried(&mut m, "sender-work", 0.82);
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(told, [("sender-core", Certainty::Proved), ("small-packets", Certainty::Supported)]);
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(
+        reported,
+        [("sender-core", Certainty::Proved), ("small-packets", Certainty::Supported)]
+    );
     assert_eq!(limits[1].advice[0].text(), "on near: sudo ethtool -K eth0 tso on");
     assert_eq!(limits[1].advice[0].undo_text(), "on near: sudo ethtool -K eth0 tso off");
 }
 
-/// A tunnel at the near end on a card, with CPUs that are so busy.
+/// A tunnel at the near end, on a card. The sending thread and its CPU are busy for these shares.
 fn tunnelled(kind: &str, mtu: u32, thread: f64, cpu: f64) -> Model {
     let mut base = busy(thread, 0.2);
     base.cpus.sender = vec![Cpu { busy: cpu, ..Cpu::default() }];
@@ -192,14 +195,14 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
         let cause = cause("tunnel").expect("a cause");
         cause.advice(m, Direction::Forward).remove(0)
     };
-    let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
-    assert_eq!(told.text(), "on near: sudo ip link set dev tun0 mtu 1450");
-    assert_eq!(told.undo_text(), "on near: sudo ip link set dev tun0 mtu 1500");
+    let reported = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
+    assert_eq!(reported.text(), "on near: sudo ip link set dev tun0 mtu 1450");
+    assert_eq!(reported.undo_text(), "on near: sudo ip link set dev tun0 mtu 1500");
 }
 
 #[test]
 fn packets_are_cut_in_two_only_where_fragments_are_counted() {
-    // Packets in a second, of 1448 bytes each.
+    // `fragments` is the number of fragments for each packet of 1448 bytes.
     let at = |mtu: u32, fragments: Option<f64>| {
         let mut m = tunnelled("vxlan", mtu, 0.2, 0.2);
         let base = &mut m.directions[0].base;
@@ -207,13 +210,13 @@ fn packets_are_cut_in_two_only_where_fragments_are_counted() {
         base.fragments = [fragments.map(|each| each * packets), None].into();
         m
     };
-    let told = |mtu, fragments| outcome(&at(mtu, fragments), "tunnel");
-    assert_eq!(told(1500, Some(2.0)), "enough");
-    assert_eq!(told(1500, Some(1.01)), "enough");
-    assert_eq!(told(1500, Some(0.99)), "clear", "others' packets");
-    assert_eq!(told(1500, Some(0.0)), "clear");
-    assert_eq!(told(1500, None), "enough", "nobody counted");
-    assert_eq!(told(1450, Some(2.0)), "clear", "its own packets fit");
+    let result_of = |mtu, fragments| outcome(&at(mtu, fragments), "tunnel");
+    assert_eq!(result_of(1500, Some(2.0)), "enough");
+    assert_eq!(result_of(1500, Some(1.01)), "enough");
+    assert_eq!(result_of(1500, Some(0.99)), "clear", "others' packets");
+    assert_eq!(result_of(1500, Some(0.0)), "clear");
+    assert_eq!(result_of(1500, None), "enough", "nobody counted");
+    assert_eq!(result_of(1450, Some(2.0)), "clear", "its own packets fit");
     let mut unknown = at(1500, Some(2.0));
     let route = unknown.hosts[0].facts.route.as_mut().expect("a route");
     "tun".clone_into(&mut route.ports[0].kind);
@@ -236,7 +239,7 @@ fn fragments_that_come_in_tell_of_the_far_end() {
     };
     assert_eq!(at(0.99, Some(1.01)), "clear");
     assert_eq!(at(1.01, Some(1.01)), "enough");
-    // Those that the sender did not make are another program's, or a router's.
+    // Fragments that the sender did not make come from another program or a router.
     assert_eq!(at(1.01, Some(0.99)), "suspect");
     assert_eq!(at(1.01, None), "suspect");
 }
@@ -259,7 +262,7 @@ fn of_two_tunnels_that_of_the_sender_is_told() {
 
 #[test]
 fn headers_of_all_tunnels_and_tags_on_the_way_count() {
-    let told = |chain: &[(&str, u32)], packet: u64| {
+    let result_of = |chain: &[(&str, u32)], packet: u64| {
         let mut m = tunnelled("vxlan", 1500, 0.2, 0.2);
         m.directions[0].base.in_use = Some(Bytes(packet));
         let route = m.hosts[0].facts.route.as_mut().expect("a route");
@@ -283,13 +286,13 @@ fn headers_of_all_tunnels_and_tags_on_the_way_count() {
         outcome(&m, "tunnel")
     };
     let nested = [("vxlan", 1500), ("gre", 1500)];
-    assert_eq!((told(&nested, 1426), told(&nested, 1427)), ("clear", "enough"));
+    assert_eq!((result_of(&nested, 1426), result_of(&nested, 1427)), ("clear", "enough"));
     let tagged = [("vlan", 1500), ("vxlan", 1500)];
-    assert_eq!((told(&tagged, 1446), told(&tagged, 1447)), ("clear", "enough"));
+    assert_eq!((result_of(&tagged, 1446), result_of(&tagged, 1447)), ("clear", "enough"));
     let gretap = [("gretap", 1500)];
-    assert_eq!((told(&gretap, 1462), told(&gretap, 1463)), ("clear", "enough"));
+    assert_eq!((result_of(&gretap, 1462), result_of(&gretap, 1463)), ("clear", "enough"));
     let wireguard = [("wireguard", 1500)];
-    assert_eq!((told(&wireguard, 1440), told(&wireguard, 1441)), ("clear", "enough"));
+    assert_eq!((result_of(&wireguard, 1440), result_of(&wireguard, 1441)), ("clear", "enough"));
 }
 
 #[test]
@@ -327,12 +330,12 @@ fn a_tunnel_is_a_reason_for_a_full_core_and_no_rival() {
     let mut m = tunnelled("wireguard", 1420, 0.99, 0.5);
     tried(&mut m, "sender-work", 0.82);
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(told[0], ("sender-core", Certainty::Proved));
-    assert!(told.contains(&("tunnel", Certainty::Supported)), "{told:?}");
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(reported[0], ("sender-core", Certainty::Proved));
+    assert!(reported.contains(&("tunnel", Certainty::Supported)), "{reported:?}");
 }
 
-/// The near port receives this many pauses in a second, and the far port sends this many.
+/// The near port receives `received` pause frames per second, and the far port sends `sent`.
 fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
     let mut m = cards(load(), [&[], &[]]);
     let pauses = |received, sent| Some(Paused { received, sent, stopped });
@@ -343,7 +346,7 @@ fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
 #[test]
 fn pauses_count_by_their_time_or_by_the_most_that_it_can_be() {
     let at = |received, stopped| outcome(&pausing(received, 0.0, stopped), "pause-frames");
-    // A pause of 65535 x 512 bits takes 3.355 ms at 10 Gb/s.
+    // A pause frame of 65535 x 512 bit times stops a port of 10 Gb/s for 3.355 ms.
     for (received, stopped, answer) in [
         (14.8, None, "clear"),
         (15.0, None, "suspect"),
@@ -373,9 +376,9 @@ fn who_asks_for_pauses_is_where_they_come_from() {
     let mut m = pausing(200.0, 0.0, None);
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(told[0], ("path-rate", Certainty::Proved));
-    assert_eq!(told[1], ("pause-frames", Certainty::Supported));
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(reported[0], ("path-rate", Certainty::Proved));
+    assert_eq!(reported[1], ("pause-frames", Certainty::Supported));
 }
 
 #[test]
@@ -402,6 +405,9 @@ fn allowances_count_from_one_packet_in_a_thousand() {
     let mut m = at(500.0, all);
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
-    let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(told, [("path-rate", Certainty::Proved), ("cloud-allowance", Certainty::Supported)]);
+    let reported: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
+    assert_eq!(
+        reported,
+        [("path-rate", Certainty::Proved), ("cloud-allowance", Certainty::Supported)]
+    );
 }

@@ -1,4 +1,5 @@
-//! Machines that have every oddity, for the tests of their commands. The names in them are those that a shell reads otherwise.
+//! Machines that together have every oddity, for the tests of its commands. Names in them contain characters that a
+//! shell would interpret.
 
 use linerate_facts::block::{BlockDevice, Path};
 use linerate_facts::cpu::{Busy, Clock, Cpu, CpuLoad, Node, Process};
@@ -12,7 +13,7 @@ use linerate_facts::pci::{self, Buses, Device, Link, Payload, PortKind};
 use linerate_facts::{Conntrack, Inventory, Tunable, usb};
 use linerate_units::{Bytes, Hertz, Rate, Transfers};
 
-/// A name that others chose, which a shell would run if it were not quoted.
+/// A name that somebody else chose; a shell would run a part of it if it were not quoted.
 pub(crate) const NAME: &str = "e$(reboot);'x";
 pub(crate) const CARD: &str = "0000:01:00.0";
 const GIGA: u64 = 1_000_000_000;
@@ -25,7 +26,7 @@ pub(crate) fn port(index: u32, gbps: u64) -> Nic {
     port
 }
 
-/// Ports with troubles of their own.
+/// A machine whose ports have faults of their own.
 fn ports() -> Inventory {
     let mut half = port(2, 1);
     half.link.speed = Some(Rate(100_000_000));
@@ -60,7 +61,8 @@ fn ports() -> Inventory {
     machine
 }
 
-/// A link that offers too little, one that was set by hand, a bond of two halves, and offloads that are off below a tunnel.
+/// A machine with a link that offers too little, one that was set by hand, a bond of two halves, and offloads turned
+/// off below a tunnel.
 fn links() -> Inventory {
     let modes = |all: &[&str]| all.iter().map(|&mode| mode.to_owned()).collect::<Vec<_>>();
     let mut shy = port(2, 1);
@@ -107,7 +109,7 @@ fn links() -> Inventory {
     machine
 }
 
-/// Ports that one CPU serves, that lose packets or their link, or that are no wire at all.
+/// A machine with ports that a single CPU serves, that lose packets or their link, or that are no physical port.
 fn receivers() -> Inventory {
     let single = |index: u32, most: Option<u32>| {
         let mut single = port(index, 10);
@@ -130,7 +132,7 @@ fn receivers() -> Inventory {
     machine
 }
 
-/// A kernel whose settings and tables hold connections back, and an IOMMU that translates.
+/// A machine whose kernel settings and tables limit connections, and whose IOMMU translates addresses.
 fn kernel() -> Inventory {
     let mut machine = bus((8, 8), (8, 8), (8, 8));
     machine.pci[1].iommu = Some(pci::Iommu::Strict);
@@ -146,7 +148,7 @@ fn kernel() -> Inventory {
     machine
 }
 
-/// A port of RoCE that loses packets.
+/// A machine with a RoCE port that loses packets.
 fn lossy() -> Inventory {
     let mut device = rdma(LinkState::Active, PhysicalState::LinkUp, Layer::Ethernet, (4, 56));
     let counter = |name: &str, value| Counter { name: name.to_owned(), value };
@@ -155,7 +157,7 @@ fn lossy() -> Inventory {
     fabric(&[device], "mlx5_core")
 }
 
-/// Ports whose interrupts go to few CPUs, or to distant ones; the old ones are known of the first port.
+/// A machine whose ports send interrupts to few CPUs, or to distant ones. The first port's former CPUs are known.
 fn interrupts() -> Inventory {
     let mut machine = processors();
     let ports = [port(2, 10), port(3, 10)].map(|port| Nic { node: Some(1), ..port });
@@ -212,7 +214,7 @@ fn processors() -> Inventory {
     machine
 }
 
-/// A card under a port of the processor, with their links, now and at best.
+/// A card under a port of the processor, with their links: speed in GT/s and lanes, `now` and at best.
 fn bus(now: (u64, u8), card: (u64, u8), slot: (u64, u8)) -> Inventory {
     let link = |(giga, width): (u64, u8)| {
         Some(Link { speed: Some(Transfers(giga * GIGA)), width: Some(width) })
@@ -254,7 +256,7 @@ fn disks() -> Inventory {
     machine
 }
 
-/// An RDMA port: state, wire, layer, lanes and speed in Gb/s.
+/// An RDMA device with one port: its state, physical state, layer, lanes and rate in Gb/s.
 fn rdma(state: LinkState, wire: PhysicalState, layer: Layer, rate: (u32, u64)) -> IbDevice {
     IbDevice {
         name: NAME.to_owned(),
@@ -277,7 +279,7 @@ fn rdma(state: LinkState, wire: PhysicalState, layer: Layer, rate: (u32, u64)) -
     }
 }
 
-/// A machine with these devices, all on one PCI function with this driver.
+/// A machine with these RDMA devices, all on one PCI function with this driver.
 fn fabric(devices: &[IbDevice], driver: &str) -> Inventory {
     let mut machine = Inventory::default();
     machine.infiniband.devices = devices.to_vec();
@@ -336,7 +338,7 @@ fn fabrics() -> Vec<Inventory> {
     all
 }
 
-/// Cards for InfiniBand that no driver has, by the modules that claim them.
+/// Machines with InfiniBand cards without a driver, one for each list of kernel modules that claim the card.
 fn idle_cards() -> Vec<Inventory> {
     let claims: [Option<&[&str]>; 4] =
         [None, Some(&[]), Some(&["mlx5_core"]), Some(&["mlx5_core", "mlx4_core"])];
@@ -352,7 +354,7 @@ fn idle_cards() -> Vec<Inventory> {
     claims.into_iter().map(machine).collect()
 }
 
-/// An interface of IP over InfiniBand with small packets.
+/// A machine with an IPoIB interface that uses small packets.
 fn small_packets(mode: &str) -> Inventory {
     let nic = Nic { mtu: Some(2044), ..port(2, 40) };
     let mut machine = Inventory::default();

@@ -1,9 +1,10 @@
-//! A card in a slot, as the facts of a host tell it.
+//! A card in a slot, as PCI devices in the facts of a host.
 
 use linerate_facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_units::Transfers;
 
-/// A card of 8 lanes, 0000:01:00.0, in a slot of `slot` lanes, of which `now` are in use; both of one speed.
+/// The PCI devices of a card of 8 lanes, 0000:01:00.0, in a slot of `slot` lanes, of which `now` are in use; both run
+/// at `speed`.
 pub(crate) fn card_in(speed: Transfers, slot: u8, now: u8, payload: Option<u32>) -> Vec<Device> {
     let link = |width| Some(Link { speed: Some(speed), width: Some(width) });
     let root = Device {

@@ -1,4 +1,4 @@
-//! Processes of the lab itself, which end with it.
+//! Forked processes that belong to the lab itself; they end with the lab.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use rustix::process::{Pid, Signal};
 use super::start::on_cpus;
 use crate::error::LabError;
 
-/// A fork of the agent.
+/// A process that the agent has forked.
 pub(super) struct Child(pub(super) Pid);
 
 impl Child {
     pub(super) fn stop(&self) -> Result<(), LabError> {
-        // The agent collects this process with the ended programs. If it no longer exists, its end was reported
-        // already.
+        // The agent's loop collects this process with the ended programs. If the process no longer exists, it has been
+        // collected already.
         match rustix::process::kill_process(self.0, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(e) => Err(LabError::step("cannot stop a process of the lab", &e.into())),

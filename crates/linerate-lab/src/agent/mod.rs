@@ -26,13 +26,13 @@ use network::{Network, Spot};
 use plant::{Act, Plants};
 use start::Programs;
 
-/// Exit status of the lab's processes when the owner closed the lab, or ended.
+/// Exit status of the lab's processes when the lab's owner has closed the lab, or has ended.
 const CLOSED: u8 = 0;
-/// Exit status after an error, reported to the owner if possible.
+/// Exit status after an error, which is reported to the lab's owner if possible.
 const FAILED: u8 = 1;
 
-/// The lab's outer process. It makes the user and the PID namespace, starts the agent, and waits for it, so that the
-/// owner has a single child to wait for.
+/// The lab's outer process, the only child of the lab's owner. It makes the user and the PID namespace, starts the
+/// agent, and waits for the agent.
 pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
     let lab = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
     quota::clean(lab);
@@ -49,7 +49,7 @@ pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
 }
 
 fn enter_user_and_pid() -> Result<(), LabError> {
-    // A session without a terminal: Ctrl-C is for the owner, which then ends the lab in order.
+    // A new session without a terminal: Ctrl-C then reaches only the owner, which ends the lab in order.
     rustix::process::setsid().map_err(|e| LabError::step("cannot leave the session", &e.into()))?;
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
@@ -84,7 +84,7 @@ fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
             match channel.send(&built, &[]).and_then(|()| agent.serve(channel)) {
                 Ok(()) => CLOSED,
                 Err(error) => {
-                    // Between requests, nobody else can receive the error.
+                    // No request is being served, so no reply can carry the error.
                     eprintln!("lab: {error}");
                     FAILED
                 }
@@ -119,7 +119,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Answers requests until the owner closes the channel.
+    /// Replies to requests until the owner closes the channel.
     fn serve(&mut self, channel: &Channel) -> Result<(), LabError> {
         loop {
             if self.wait(channel)? {

@@ -46,16 +46,16 @@ pub(super) struct Network {
     places: Vec<Place>,
     topology: Topology,
     congestion: Option<String>,
-    /// MTU with which ports are made.
+    /// MTU with which all ports are made.
     usual_mtu: u32,
-    /// Current MTU of all ports.
+    /// Current MTU of all ports; a fault may change it.
     mtu: u32,
-    /// Whether the wire is between near and the router.
+    /// Whether the process on the wire is between near and the router.
     wired: bool,
     v6: bool,
 }
 
-/// Number of a link's subnet.
+/// One link of the lab, by the number of its subnet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link(u8);
 
@@ -79,13 +79,13 @@ impl Link {
     }
 }
 
-/// Station number of the router on each link.
+/// Station number of the router on each link; it is the last part of its addresses.
 const ROUTER: u8 = 1;
-/// Station number of the host at the end of a link.
+/// Station number of near, and of every host in a routed lab.
 const END: u8 = 2;
-/// Numbers of the wire's ports, from which their hardware addresses are made.
+/// Station numbers of the two ports of `Spot::Wire`; their hardware addresses are made from them.
 const WIRE: [u8; 2] = [11, 12];
-/// Name of the bridge.
+/// Name of the bridge in a bridged lab.
 const BRIDGE: &str = "bridge";
 /// Name of the router's port towards the host for background traffic.
 const OTHERS: &str = "others";
@@ -94,7 +94,7 @@ const STRANGER: u8 = 4;
 /// Station number of far, on the only subnet of a direct or bridged lab.
 pub(crate) const OTHER_END: u8 = 3;
 
-/// Returns the link and the station number of an end.
+/// Returns the link of an end (near or far) and its station number on it.
 pub(crate) const fn station(topology: Topology, host: Host) -> (Link, u8) {
     match (host, topology) {
         (Host::Far, Topology::Routed) => (Link::FAR, END),
@@ -139,27 +139,27 @@ impl Network {
         (&place.net, &place.mount)
     }
 
-    /// Reads a setting under /proc/sys in a host.
+    /// Reads a setting under /proc/sys in a namespace of the lab.
     pub(super) fn setting(&self, spot: Spot, name: &str) -> Result<String, LabError> {
         self.enter(spot)?;
         fs::read_to_string(setting_path(name))
             .map_err(|e| LabError::step(format!("cannot read {name}"), &e))
     }
 
-    /// Writes a setting under /proc/sys in a host.
+    /// Writes a setting under /proc/sys in a namespace of the lab.
     pub(super) fn set(&self, spot: Spot, name: &str, value: &str) -> Result<(), LabError> {
         self.enter(spot)?;
         fs::write(setting_path(name), value)
             .map_err(|e| LabError::step(format!("cannot set {name} to {value}"), &e))
     }
 
-    /// Moves this process into a host's network.
+    /// Moves this process into the network namespace of `spot`.
     pub(super) fn enter(&self, spot: Spot) -> Result<(), LabError> {
         namespace::enter(Space::Net, &self.places[spot as usize].net)
             .map_err(|e| LabError::step("cannot enter a network namespace", &e))
     }
 
-    /// Prepares the settings and the loopback of each host, before any port exists.
+    /// Prepares the settings and the loopback port of each namespace, before other ports exist.
     fn prepare(&mut self) -> Result<(), LabError> {
         for spot in Spot::ALL {
             let lo = self.place(spot).netlink.set_up("lo", true);
@@ -219,7 +219,7 @@ impl Network {
             .map_err(|e| LabError::step(format!("cannot make the ports eth0 and {name}"), &e))
     }
 
-    /// Switches on the ports of a host and adds missing addresses and routes.
+    /// Switches on the ports of a namespace, and adds addresses and routes that are missing.
     pub(super) fn settle(&mut self, spot: Spot) -> Result<(), LabError> {
         let routed = self.topology == Topology::Routed;
         match spot {
@@ -302,8 +302,8 @@ impl Network {
         })
     }
 
-    /// Inserts the wire between near and the router: the port that faces near moves to the wire, and a new pair of
-    /// ports connects the wire and the router. Queues of the router's port `near` are lost.
+    /// Inserts the wire between near and the router: the router's port that faces near moves to the wire, and a new
+    /// pair of ports connects the wire and the router. The queues in front of the router's port `near` are lost.
     pub(super) fn insert_wire(&mut self) -> Result<(), LabError> {
         let mtu = self.mtu;
         let own = |name, number| Veth { name, mac: Link::NEAR.mac(number), mtu };
@@ -320,7 +320,7 @@ impl Network {
         self.settle(Spot::Router)
     }
 
-    /// Removes the wire. Queues of the router's port `near` are lost.
+    /// Removes the wire. The queues in front of the router's port `near` are lost.
     pub(super) fn remove_wire(&mut self) -> Result<(), LabError> {
         let (router, wire) = self.router_and_wire()?;
         let mut remove = || -> io::Result<()> {
@@ -340,7 +340,7 @@ impl Network {
         Ok((router, wire))
     }
 
-    /// Opens the wire's ports, the one towards near first.
+    /// Opens both ports of the wire; the one towards near is first.
     pub(super) fn open_wire(&mut self) -> Result<[PacketPort; 2], LabError> {
         self.enter(Spot::Wire)?;
         let mut open = |name| {
@@ -351,7 +351,7 @@ impl Network {
         both().map_err(|e| LabError::step("cannot open the ports of a wire", &e))
     }
 
-    /// Sets the MTU of all ports of the path, or restores the MTU with which they were made.
+    /// Sets the MTU of all ports of the path; `None` restores the MTU with which they were made.
     pub(super) fn set_mtu(&mut self, mtu: Option<u32>) -> Result<(), LabError> {
         let mtu = mtu.unwrap_or(self.usual_mtu);
         self.mtu = mtu;

@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use crate::error::{self, LabError};
 use crate::netlink::Netlink;
 
-/// Handle of a host's namespaces.
+/// Descriptors of a host's namespaces.
 pub(super) struct Place {
     pub(super) net: OwnedFd,
     pub(super) mount: OwnedFd,
@@ -28,7 +28,7 @@ pub(super) fn private_mounts() -> Result<OwnedFd, LabError> {
     namespace::current(Space::Mount).map_err(|e| error::forbidden(what, &e))
 }
 
-/// Makes a network namespace, and a mount namespace whose /sys shows its ports.
+/// Makes a network namespace, and a mount namespace whose /sys shows that network's ports.
 pub(super) fn make_place(base: &OwnedFd) -> Result<Place, LabError> {
     let what = "network namespace";
     namespace::enter(Space::Mount, base).map_err(|e| error::forbidden(what, &e))?;

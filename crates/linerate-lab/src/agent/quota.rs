@@ -12,20 +12,20 @@ use linerate_plan::path::Side;
 use crate::error::LabError;
 use crate::fault::{Fault, Share};
 
-/// Folders in which groups that limit CPU time can be made: the root of version 2, or the CPU controllers of version
-/// 1.
+/// Folders in which control groups with a CPU limit can be made: the root of version 2, or the CPU controllers of
+/// version 1.
 const BASES: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
-/// Beginning of the folders' names; the number of the lab's outer process follows, and the side.
+/// Prefix of the folders' names; the process id of the lab's outer process and the side follow.
 const PREFIX: &str = "linerate-lab-";
 /// Period of the CPU limit in microseconds: the kernel's default.
 const PERIOD: u64 = 100_000;
 
-/// A control group in which programs are started.
+/// The control group of the programs of one side, by its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    /// Makes the group of a side, for the lab whose outer process has this number.
+    /// Makes the group of a side, for the lab whose outer process has the process id `lab`.
     pub(super) fn make(lab: u32, side: Side, share: Share) -> Result<Self, LabError> {
         let name = format!("{PREFIX}{lab}-{}", side.name());
         let base = base().ok_or_else(|| {
@@ -47,7 +47,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Sets the limit, or removes it.
+    /// Sets the limit, in microseconds of CPU time in each period; `None` removes it.
     fn limit(&self, quota: Option<u64>) -> io::Result<()> {
         let second = self.0.join("cpu.max");
         if second.exists() {
@@ -58,7 +58,7 @@ impl Group {
         fs::write(self.0.join("cpu.cfs_quota_us"), quota)
     }
 
-    /// Removes the limit of programs that still run in the group, and the group itself if none does.
+    /// Removes the limit, also for programs that still run in the group, and removes the group if no program does.
     pub(super) fn remove(&self) -> Result<(), LabError> {
         let done = self.limit(None);
         // The folder is busy as long as programs run in the group: then the end of the lab removes it.
@@ -78,7 +78,7 @@ impl Group {
         done
     }
 
-    /// Returns the group that this process is in, in the same hierarchy.
+    /// Returns the folder of the group in which this process is now, in this group's hierarchy.
     fn present(&self) -> io::Result<PathBuf> {
         let base = self.0.parent().unwrap_or(&self.0);
         let text = fs::read_to_string("/proc/self/cgroup")?;
@@ -87,8 +87,8 @@ impl Group {
     }
 }
 
-/// Returns the folder in a line of /proc/self/cgroup (`number:controllers:path`), if the line is about this
-/// hierarchy.
+/// Returns the folder that a line of /proc/self/cgroup (`number:controllers:path`) names, if the line is about the
+/// hierarchy at `base`.
 fn path_in(line: &str, base: &Path) -> Option<PathBuf> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers) = (parts.next()?, parts.next()?);

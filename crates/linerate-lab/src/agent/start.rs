@@ -1,4 +1,4 @@
-//! Programs that run in the hosts.
+//! Starts programs in the hosts, and collects them when they end.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -29,15 +29,15 @@ struct Program {
 /// Effects of planted faults on the programs that are started on a host.
 #[derive(Default)]
 pub(super) struct Surroundings {
-    /// Environment variables that are added for them.
+    /// Environment variables that are added to those of the programs.
     pub(super) environment: Vec<(String, String)>,
-    /// CPUs on which programs run that choose none themselves; all CPUs if empty.
+    /// CPUs to which a program is bound if it chooses none itself; empty for all CPUs.
     pub(super) cpus: Vec<usize>,
-    /// Control group of the programs; `None` for the agent's.
+    /// Control group of the programs; `None` for that of the agent.
     pub(super) group: Option<Group>,
 }
 
-/// Programs that are running.
+/// The programs that are running in the lab.
 #[derive(Default)]
 pub(super) struct Programs {
     running: Vec<Program>,
@@ -66,7 +66,7 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        // Settings of the owner are for its own paths: programs in the hosts do not inherit them.
+        // Settings of the lab's owner are for other paths: programs in the hosts do not inherit them.
         for (name, _) in std::env::vars_os() {
             let bytes = name.as_encoded_bytes();
             if bytes.starts_with(b"LINERATE_") && !bytes.starts_with(b"LINERATE_TEST_") {
@@ -120,12 +120,12 @@ impl Programs {
         Ok(())
     }
 
-    /// Returns descriptors that become readable when a program ends.
+    /// Returns a descriptor of each program, which becomes readable when the program ends.
     pub(super) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.running.iter().map(|program| program.pidfd.as_fd())
     }
 
-    /// Collects ended processes, orphans of the programs included, and passes on exit statuses.
+    /// Collects ended processes, also orphans that programs left, and writes the exit statuses to the programs' pipes.
     pub(super) fn collect(&mut self) -> Result<(), LabError> {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -133,7 +133,7 @@ impl Programs {
                     let own = self.running.iter().position(|program| program.pid == pid);
                     if let Some(mut program) = own.map(|at| self.running.swap_remove(at)) {
                         let raw = status.as_raw();
-                        // If the owner dropped its handle, it does not want the status, so errors are ignored.
+                        // If the owner has closed the pipe, it does not want the status, so errors are ignored.
                         let _ = program.exit.write_all(&raw.to_ne_bytes());
                     }
                 }
@@ -145,7 +145,7 @@ impl Programs {
     }
 }
 
-/// Runs `action` only on the given CPUs; programs that it starts stay there.
+/// Runs `action` with this thread bound to the given CPUs; programs that it starts stay on them.
 pub(super) fn on_cpus<T>(cpus: &[usize], action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return action();

@@ -18,10 +18,10 @@ use crate::fault::Origin;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two writes.
 const STEP: Duration = Duration::from_millis(2);
-/// Longest delay of a write whose payload is still sent in full; payload of the time before is left out.
+/// Longest delay of a write whose payload is still sent in full; payload that was due earlier is left out.
 const CREDIT: Duration = Duration::from_millis(20);
 
-/// Starts a sender and a receiver.
+/// Starts a process that sends and one that receives.
 pub(super) fn start(
     network: &Network,
     rate: Rate,
@@ -71,7 +71,7 @@ fn child(stream: TcpStream, body: impl FnOnce(TcpStream) -> io::Result<()>) -> i
     Ok(Child(pid))
 }
 
-/// Sends a fixed amount in each step, until the path is gone.
+/// Sends the payload that is due in each step, until the connection fails.
 fn send(mut stream: TcpStream, rate: Rate) -> io::Result<()> {
     let bytes_in = |time: Duration| (rate.0 as f64 / 8.0 * time.as_secs_f64()) as usize;
     let zeros = vec![0; 1 << 20];
@@ -90,7 +90,7 @@ fn send(mut stream: TcpStream, rate: Rate) -> io::Result<()> {
     }
 }
 
-/// Reads until the sender is gone.
+/// Reads until the sender closes the connection.
 fn receive(mut stream: TcpStream) -> io::Result<()> {
     let mut bytes = vec![0; 1 << 20];
     while stream.read(&mut bytes)? > 0 {}

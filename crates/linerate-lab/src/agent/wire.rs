@@ -31,7 +31,7 @@ impl Wire {
         let counters = SharedCounters::new().map_err(failed)?;
         let ports = network.open_wire()?;
         let keep = ports.each_ref().map(PacketPort::socket);
-        // The child gets a copy of the ports; the sockets stay open in it.
+        // The child process inherits the ports, whose sockets stay open in it.
         let pid = process::fork(&keep, || {
             let failed = forward::run(&ports, treatments, &counters[..]);
             eprintln!("lab: {failed}");
@@ -54,7 +54,7 @@ impl Wire {
     }
 }
 
-/// Returns whether the process on the wire produces a fault.
+/// Returns whether the process on the wire causes the effect of this fault.
 pub(super) const fn is_on_the_wire(fault: &Fault) -> bool {
     matches!(
         fault,

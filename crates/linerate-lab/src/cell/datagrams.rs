@@ -11,15 +11,15 @@ fn near(name: &str, value: &str) -> Fault {
     Fault::Environment { side: Side::Near, name: name.to_owned(), value: value.to_owned() }
 }
 
-/// Makes the measurement of this planting use UDP.
+/// Makes the run of this planting use UDP.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));
     Planting { scenery, ..planting }
 }
 
-/// Makes the measurement of this planting use UDP at a pace: an unpaced sender would exceed the capacity of the
-/// process on the wire.
+/// Makes the run of this planting use UDP at a pace: a sender without a pace would exceed the capacity of the process
+/// on the wire.
 fn paced(planting: Planting, rate: u64) -> Planting {
     let mut planting = sent(planting);
     let pace = near("LINERATE_PACING", &Rate(rate).exact());
@@ -56,7 +56,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     paced(Planting::slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
-/// Draws a share of loss without which a tenth more would arrive, as for any fault that limits.
+/// Draws a share of loss so large that without it at least a tenth more arrives, as for every fault that limits.
 pub(super) fn loss(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let millionths = draw.turn(&[150_000, 200_000, 300_000]);
@@ -67,7 +67,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     paced(Planting::slow(direction, Place::Path, fault), 100_000_000)
 }
 
-/// Draws a receive buffer that was left in the environment, and is smaller than one burst.
+/// Draws a size of the receive buffer, set in the environment, that is smaller than one burst.
 pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));

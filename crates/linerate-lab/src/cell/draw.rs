@@ -23,7 +23,7 @@ impl Draw {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Returns one item by the number of the seed, so that consecutive seeds use each item equally often.
+    /// Returns the item at the seed's position, so that consecutive seeds use each item equally often.
     pub(super) fn turn<T: Copy>(&self, of: &[T]) -> T {
         of[(self.seed % of.len() as u64) as usize]
     }

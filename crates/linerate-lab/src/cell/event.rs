@@ -35,8 +35,8 @@ pub(super) fn traffic(draw: &mut Draw) -> Planting {
     event(vec![link], vec![others])
 }
 
-/// Draws when an event begins. The first base step of a run of 33 s lasts 2 s, and begins within a second of the
-/// planting.
+/// Draws the time from planting to the beginning of an event. The first base step of a run of 33 s lasts 2 s, and
+/// begins within a second of the planting.
 fn moment(draw: &mut Draw) -> Nanos {
     Nanos::from_millis(draw.one(&[1_500, 1_700, 1_900]))
 }
@@ -49,7 +49,7 @@ pub(super) fn interrupted(draw: &mut Draw) -> Planting {
     event(Vec::new(), vec![down])
 }
 
-/// A stall of less than half a second cannot be distinguished from a busy end.
+/// A stall of less than half a second cannot be distinguished from an end that is busy, so longer ones are drawn.
 pub(super) fn stall(draw: &mut Draw) -> Planting {
     let side = draw.side();
     let after = moment(draw);

@@ -36,12 +36,12 @@ pub(super) fn ipv6(_: &mut Draw) -> Planting {
     on(Path { v6: true, ..Path::default() })
 }
 
-/// Two CPUs are the fewest with which the two ends do not share one.
+/// Each end is bound to one CPU, and the two ends do not share it.
 pub(super) fn one_cpu(_: &mut Draw) -> Planting {
     with(vec![Fault::Cpus { side: Side::Near, cpu: 0 }, Fault::Cpus { side: Side::Far, cpu: 1 }])
 }
 
-/// On a machine with two CPUs, the busy program leaves one CPU, which both ends have to share.
+/// Both ends run on CPU 0, while a busy program uses CPU 1.
 pub(super) fn busy(draw: &mut Draw) -> Planting {
     let ends = [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu: 0 });
     let threads = draw.one(&[1, 2]);
@@ -56,7 +56,7 @@ pub(super) fn jitter(draw: &mut Draw) -> Planting {
     with(vec![super::network::delay(2), Fault::Jitter { most, directions }])
 }
 
-/// A round trip in a lab takes about 0.1 ms, so the window suffices for 100 Gb/s.
+/// Draws a receive window that suffices for 100 Gb/s, because a round trip in a lab takes about 0.1 ms.
 pub(super) fn window(draw: &mut Draw) -> Planting {
     with(vec![Fault::ReceiveWindow {
         side: draw.side(),

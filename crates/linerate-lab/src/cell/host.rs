@@ -8,7 +8,7 @@ use super::draw::Draw;
 use super::network::delay;
 use crate::fault::{Burden, Fault, Role, Share};
 
-/// Adds the delay of a path on which a window or a buffer is the limit.
+/// Adds a delay of 20 ms, with which a small window or buffer is the limit.
 fn far_away(planting: Planting) -> Planting {
     Planting { scenery: vec![delay(20)], ..planting }
 }
@@ -20,7 +20,7 @@ pub(super) fn receive_window(draw: &mut Draw) -> Planting {
     far_away(Planting::slow(direction, side, Fault::ReceiveWindow { side, bytes }))
 }
 
-/// Packets that wait for a tick take as long as on a long path, but not in the kernel's shortest round trip.
+/// Packets that wait for a tick make most round trips as long as on a long path, but not the kernel's shortest one.
 pub(super) fn held_window(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.one(&[128 << 10, 256 << 10]));
@@ -61,7 +61,7 @@ pub(super) fn small_packets(draw: &mut Draw) -> Planting {
     Planting::slow(direction, side, Fault::Offloads { side })
 }
 
-/// Either end may be the one that waits for the CPU.
+/// Both ends share one CPU, and either of them may be the one that waits for it.
 pub(super) fn shared_core(draw: &mut Draw) -> Planting {
     let cpu = draw.one(&[0, 1]);
     Planting {
@@ -71,7 +71,7 @@ pub(super) fn shared_core(draw: &mut Draw) -> Planting {
     }
 }
 
-/// The other end has the other CPU to itself.
+/// The end on the other side has another CPU to itself.
 pub(super) fn contention(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let side = draw.side();
@@ -100,12 +100,12 @@ fn application(direction: Direction, role: Role, burden: Burden) -> Planting {
     Planting::slow(direction, side, Fault::Application { side, role, burden })
 }
 
-/// Draws CPU time per byte at which one core can move 1 to 4 Gb/s.
+/// Draws work per byte with which one core can move 1 to 4 Gb/s.
 fn work(draw: &mut Draw) -> Burden {
     Burden::Work { ps_per_byte: draw.one(&[2_000, 4_000, 8_000]) }
 }
 
-/// Draws a pause with which one thread can move at most some Gb/s with the largest operations.
+/// Draws a pause per operation with which one thread moves at most some Gb/s, even with the largest operations.
 fn pause(draw: &mut Draw) -> Burden {
     Burden::Pause { per_operation: Nanos::from_millis(draw.one(&[2, 5])) }
 }

@@ -5,7 +5,7 @@ use super::{CellKind, datagrams, event, healthy, host, network};
 /// Makes [`CELLS`] from its rows. A row has
 /// - the id of the kind, and its description for people;
 /// - the cause that should be named, and behind `or` those that may be named instead;
-/// - what draws it, and whether a demonstration may.
+/// - the function that draws a cell, and whether a demonstration may choose this kind by itself.
 macro_rules! cells {
     ($(
         $id:literal: $words:literal => $expected:literal $(or [$($neighbour:literal),*])?,
@@ -32,7 +32,7 @@ cells! {
     "healthy-one-cpu": "nothing, with one CPU for each end" => "", healthy::one_cpu;
     "healthy-busy": "nothing, next to a CPU that other programs keep busy" => "" or ["shared-core"],
         healthy::busy;
-    // Buffers of the usual size really limit a path with delay.
+    // Buffers of the usual size do limit a path with so much delay.
     "healthy-jitter": "nothing, on a path whose delay varies" => ""
         or ["path-rate", "send-buffer", "receive-window"], healthy::jitter;
     "healthy-window": "nothing, with a small receive window that suffices" => "", healthy::window;
@@ -54,7 +54,7 @@ cells! {
         or ["host-shaping"], host::local_drops;
     "small-packets": "a port without its offloads" => "small-packets" or ["sender-core"],
         host::small_packets;
-    // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
+    // If moving payload between CPUs costs as much time as a second CPU saves, the first CPU stays full.
     "shared-core": "both ends on one CPU" => "shared-core"
         or ["shared-core", "sender-core", "receiver-core", "cpu-contention"], host::shared_core;
     "cpu-contention": "a CPU that other programs keep busy" => "cpu-contention"

@@ -27,13 +27,13 @@ pub struct CellKind {
     pub expected: &'static str,
     /// Causes that may be named instead, because they are true as well, though they were not planted.
     pub neighbours: &'static [&'static str],
-    /// Whether a demonstration without a name may draw this kind: it needs neither root nor certain CPUs, and in
-    /// several runs under each congestion control its cause was named each time (`benches/truth/`).
+    /// Whether a demonstration may choose this kind by itself: it needs neither root nor certain CPUs, and in several
+    /// runs under each congestion control its cause was named each time (`benches/truth/`).
     pub shown: bool,
     draw: fn(&mut Draw) -> Planting,
 }
 
-/// Faults and circumstances that are drawn for a cell of some kind.
+/// The faults and other settings that are drawn for one cell.
 #[derive(Debug, Default)]
 struct Planting {
     path: Path,
@@ -45,7 +45,7 @@ struct Planting {
 }
 
 impl Planting {
-    /// A fault at a place that makes one direction slow.
+    /// A planting of one fault, at a place, that makes one direction slow.
     fn slow(direction: Direction, place: impl Into<Place>, fault: Fault) -> Self {
         Self {
             faults: vec![fault],
@@ -56,22 +56,22 @@ impl Planting {
     }
 }
 
-/// A cell with its drawn severity, side and direction.
+/// A cell, with the severity, side and direction that were drawn for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// Path on which the fault is planted.
     pub path: Path,
-    /// Permanent properties of the path, in order, such as a delay that makes a small window the limit.
+    /// Faults that stay for the whole demonstration, in order, such as a delay that makes a small window the limit.
     pub scenery: Vec<Fault>,
-    /// Planted faults, in order. They may be removed again.
+    /// Planted faults, in order. They are removed to measure the path without them.
     pub faults: Vec<Fault>,
     /// Another client that measures at the same time.
     pub company: Option<Company>,
-    /// Direction that is slow. `None` for a healthy path, and for an event that counts in either direction.
+    /// Direction that is slow. `None` for a healthy path, and for an event, which counts in either direction.
     pub direction: Option<Direction>,
     /// Place that the verdict must name; `None` if any place is right.
     pub place: Option<Place>,
-    /// Cause that should be named there; empty for a healthy path, where the CPU is the limit.
+    /// Cause that should be named at `place`; empty for a healthy path, where the CPU is the limit.
     pub expected: &'static str,
     /// Causes that may be named instead.
     pub neighbours: &'static [&'static str],
@@ -94,25 +94,25 @@ impl Default for Path {
     }
 }
 
-/// Another client of the program, which loads one direction all the time.
+/// Another linerate client, which loads one direction all the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Company {
-    /// Host in which the company runs.
+    /// Host on which the other client runs.
     pub host: Host,
-    /// Direction that the company loads.
+    /// Direction that the other client loads.
     pub direction: Direction,
-    /// Whether far runs another server for the company, so that the measured server cannot know about it: then it is
-    /// like any traffic.
+    /// Whether far runs a second server for the other client. The measured server then cannot know of its load, which
+    /// is like that of any other program.
     pub apart: bool,
 }
 
-/// Causes that may limit a path in namespaces without a fault: its CPUs, or a congestion control whose pacing model
-/// is too coarse for such a short path.
+/// Causes that may limit a path of a lab without a fault: its CPUs, or a congestion control whose pacing model is too
+/// coarse for such a short path.
 pub const HEALTHY: &[&str] = &["sender-core", "receiver-core", "congestion-control"];
 
 impl Cell {
-    /// Returns whether a planted event is true without a measurement: it certainly happens, and its effect on goodput
-    /// does not matter.
+    /// Returns whether the cell plants an event, whose truth needs no measurement: it certainly happens, and its effect
+    /// on goodput does not matter.
     pub const fn is_event(&self) -> bool {
         self.direction.is_none() && !self.expected.is_empty()
     }
@@ -135,17 +135,17 @@ impl CellKind {
         CELLS.iter().find(|c| c.id == id)
     }
 
-    /// Returns whether the expected cause is known to the program, so that it can be named at all.
+    /// Returns whether linerate knows the expected cause, so that a verdict can name it.
     pub fn is_answerable(&self) -> bool {
         self.expected.is_empty() || causes::cause(self.expected).is_some()
     }
 
-    /// Returns the kinds whose cause is known to the program.
+    /// Returns the kinds whose expected cause linerate knows.
     pub fn answerable() -> impl Iterator<Item = &'static Self> {
         CELLS.iter().filter(|kind| kind.is_answerable())
     }
 
-    /// Returns the kind that a seed draws, from those that a demonstration may draw.
+    /// Returns the kind that this seed chooses, among those that a demonstration may choose by itself.
     pub fn drawn(seed: u64) -> &'static Self {
         let all: Vec<&Self> = Self::answerable().filter(|kind| kind.shown).collect();
         all[Draw::of(seed, seed).below(all.len() as u64) as usize]
@@ -153,7 +153,7 @@ impl CellKind {
 
     /// Returns the cell of this kind that a seed draws. Equal seeds give equal cells.
     pub fn cell(&self, seed: u64) -> Cell {
-        // This draw is independent of the draw of the kind, so that a named kind varies as much.
+        // The cell's draw is independent of the draw of the kind, so that cells of a named kind vary as much.
         let planting = (self.draw)(&mut Draw::of(seed, seed ^ 0x9e37_79b9_7f4a_7c15));
         Cell {
             path: planting.path,

@@ -7,8 +7,8 @@ use super::Planting;
 use super::draw::Draw;
 use crate::fault::{Depth, Fault, Manner, Share};
 
-/// Returns a delay of `round_trip_ms` milliseconds for a round trip. In the undelayed measurement the process on the
-/// wire is present too, so that only the fault makes the difference.
+/// Returns a delay of `round_trip_ms` milliseconds for a round trip. It stays when the fault is removed, so that
+/// packets pass the process on the wire in both measurements, and only the fault makes the difference.
 pub(super) fn delay(round_trip_ms: u64) -> Fault {
     let half = Nanos(Nanos::from_millis(round_trip_ms).0 / 2);
     Fault::Delay { forward: half, reverse: half }

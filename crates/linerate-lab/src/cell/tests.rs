@@ -17,7 +17,7 @@ fn a_seed_draws_the_same_cell_and_seeds_draw_all_kinds() {
             assert_eq!(cell, kind.cell(seed));
             let planted = !cell.faults.is_empty() || cell.company.is_some();
             assert_eq!(planted, !kind.expected.is_empty(), "{}", kind.id);
-            // Named where it costs nothing, only this one is true all the same.
+            // Only this kind may be named where its fault does not reduce goodput: both ends still share a core.
             let anyway = kind.id == "shared-core";
             let named = cell.neighbours.contains(&cell.expected);
             assert_eq!(named, anyway, "{}", kind.id);

@@ -56,7 +56,7 @@ impl From<Direction> for FaultDirection {
     }
 }
 
-/// Treatment of packets that a flow sends above its rate.
+/// What the network does with packets that a flow sends above its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Manner {
@@ -76,7 +76,7 @@ pub enum Origin {
     Ends,
 }
 
-/// Times at which stalls happen.
+/// Time or period of stalls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rhythm {
@@ -96,9 +96,9 @@ pub enum Fault {
     /// The router forwards at most `rate`, counted in Ethernet frames without preamble and gap.
     /// `path-rate:100Mb/s,shallow,forward`; both directions if none is named.
     PathRate {
-        /// Highest rate of the router.
+        /// Highest rate at which the router forwards.
         rate: Rate,
-        /// Size of the queue at the limit.
+        /// Size of the queue in front of the limit.
         depth: Depth,
         directions: FaultDirection,
     },

@@ -1,4 +1,4 @@
-//! The parts that the texts of faults are made of.
+//! The parts of which the texts of faults consist.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,32 +9,32 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Depth, FaultDirection, FaultError, Manner, Origin, Rhythm, Share};
 
-/// A part of a fault's text, of one or several pieces.
+/// A part of a fault's text, which is one or more of its pieces.
 pub(super) trait Part: Sized {
-    /// Takes the part from the end of the pieces.
+    /// Removes the pieces of this part from the end, and parses them.
     fn read(pieces: &mut Pieces<'_>) -> Result<Self, FaultError>;
 
-    /// Returns the text from which the same part is read.
+    /// Returns the text that is parsed to this part.
     fn text(&self) -> String;
 }
 
-/// The pieces of a fault's text between its commas. The last part is read first, because what may be left out is at
-/// the end.
+/// The pieces of a fault's text, which commas separate. The last part is parsed first, because parts that may be left
+/// out are at the end.
 pub(super) struct Pieces<'a> {
     /// The text that the user typed.
     text: &'a str,
-    /// The text behind the name.
+    /// The text after the fault's name and colon.
     rest: &'a str,
     /// Correct text of such a fault.
     example: &'static str,
-    /// Pieces that no part has taken.
+    /// Pieces that no part has been parsed from yet.
     left: Vec<&'a str>,
-    /// The error of the wrong value that was read last, the first of the text. It is reported if the text has the
-    /// right form.
+    /// The error for the wrong value that was parsed last, which is the first wrong one in the text. It is reported
+    /// only if the text has the right form.
     wrong: Option<FaultError>,
 }
 
-/// Reads all parts of a fault from `rest`, the text behind its name.
+/// Parses all parts of a fault from `rest`, the text after its name.
 pub(super) fn read<P: Part>(
     text: &str,
     rest: &str,
@@ -58,18 +58,19 @@ impl<'a> Pieces<'a> {
         FaultError::Value { text: self.text.to_owned(), error: error.to_string() }
     }
 
-    /// Takes the last piece.
+    /// Removes and returns the last piece.
     fn last(&mut self) -> Result<&'a str, FaultError> {
         self.left.pop().ok_or_else(|| self.form())
     }
 
-    /// Takes a number with this label in front.
+    /// Removes the last piece and parses it as `label` and a number.
     fn number(&mut self, label: &str) -> Result<u32, FaultError> {
         let number = self.last()?.strip_prefix(label).and_then(|number| number.parse().ok());
         number.ok_or_else(|| self.form())
     }
 
-    /// Takes a quantity. Instead of a wrong one, returns `other`: whether the text has the right form comes first.
+    /// Removes the last piece and parses it as a quantity. For a wrong one returns `other`, so that errors of form are
+    /// found first.
     fn quantity<T: FromStr<Err: Display>>(&mut self, other: T) -> Result<T, FaultError> {
         let piece = self.last()?;
         Ok(self.later(self.parse(piece), other))
@@ -79,7 +80,7 @@ impl<'a> Pieces<'a> {
         piece.parse().map_err(|error| self.refuse(error))
     }
 
-    /// Returns the value; keeps the error of a wrong one for later, and returns `other`.
+    /// Returns the value. If it is an error, keeps the error for later and returns `other`.
     fn later<T>(&mut self, value: Result<T, FaultError>, other: T) -> T {
         value.unwrap_or_else(|error| {
             self.wrong = Some(error);
@@ -110,14 +111,14 @@ impl<A: Part, B: Part, C: Part> Part for (A, B, C) {
     }
 }
 
-/// Words, each with its meaning.
+/// The words of a choice, each with its meaning.
 type Words<T> = &'static [(&'static str, T)];
 
-/// One of a few words.
+/// A part that is one of a few words.
 pub(super) trait Choice: Copy + PartialEq + 'static {
-    /// All words that there are.
+    /// All words of this choice.
     const WORDS: Words<Self>;
-    /// The meaning if none of the words is there; `None` if one has to be.
+    /// The meaning if no word is given; `None` if a word is required.
     const LEFT_OUT: Option<Self> = None;
 
     fn word(self) -> &'static str {
@@ -166,16 +167,17 @@ impl Choice for Off {
     const WORDS: Words<Self> = &[("off", Self)];
 }
 
-/// A number behind `cpu=`.
+/// A number, written after `cpu=`.
 pub(super) struct Cpu(pub(super) u32);
 
-/// A number behind `threads=`.
+/// A number, written after `threads=`.
 pub(super) struct Threads(pub(super) u32);
 
-/// A number behind `every=`.
+/// A number, written after `every=`.
 pub(super) struct Every(pub(super) u32);
 
-/// Makes parts of one piece. A row has a type, how its value is taken from the pieces, and the value's text.
+/// Makes parts that are one piece each. A row has a type, the code that parses its value from the pieces, and the
+/// value's text.
 macro_rules! single {
     ($($part:ident: |$pieces:ident| $read:expr, |$value:pat_param| $text:expr;)*) => {$(
         impl Part for $part {
@@ -202,7 +204,7 @@ single! {
     Every: |pieces| pieces.number("every=").map(Every), |Every(n)| format!("every={n}");
 }
 
-/// Number of packets that are lost in a row, left out if it is 1, and directions.
+/// Number of packets that are lost in a row (left out if it is 1), and directions.
 pub(super) struct Bursts(pub(super) u32, pub(super) FaultDirection);
 
 impl Part for Bursts {
@@ -220,7 +222,8 @@ impl Part for Bursts {
     }
 }
 
-/// Delays forward and in reverse: their sum if they are equal, one with its direction if the other is zero, or both.
+/// Delays forward and in reverse: written as their sum if they are equal, as one delay with its direction if the other
+/// is zero, else as both.
 pub(super) struct RoundTrip(pub(super) Nanos, pub(super) Nanos);
 
 impl Part for RoundTrip {
@@ -251,7 +254,7 @@ impl Part for RoundTrip {
     }
 }
 
-/// Direction of traffic, with `ends` behind it if the traffic is between the hosts.
+/// Direction of traffic, followed by `ends` if the traffic is between the hosts.
 pub(super) struct Course(pub(super) Direction, pub(super) Origin);
 
 impl Part for Course {
@@ -273,7 +276,7 @@ impl Part for Course {
     }
 }
 
-/// Length of stalls, and their times: the time of the only one in front, or the period behind.
+/// Length of stalls, after the time of a single stall or before the period of repeated ones.
 pub(super) struct Stalls(pub(super) Nanos, pub(super) Rhythm);
 
 impl Part for Stalls {
@@ -300,7 +303,7 @@ impl Part for Stalls {
 
 impl Part for Habit {
     fn read(pieces: &mut Pieces<'_>) -> Result<Self, FaultError> {
-        // A text has at least one piece: that in front of the habit.
+        // There is always at least one piece: the side, before the habit.
         let habit = pieces.left.split_off(1).join(",");
         habit.parse().map_err(|error| match error {
             HabitError::Form(_) => pieces.form(),
@@ -313,7 +316,7 @@ impl Part for Habit {
     }
 }
 
-/// Name and value of a variable. The value is used literally, with its commas.
+/// Name and value of an environment variable. The value may contain commas.
 pub(super) struct Variable(pub(super) String, pub(super) String);
 
 impl Part for Variable {

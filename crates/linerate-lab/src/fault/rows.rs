@@ -1,4 +1,4 @@
-//! One row for each fault, from which its reader, its text and its words follow.
+//! One row for each fault, from which its parser, its text and its description are made.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +13,21 @@ use super::words::{bearer, effect, goal, in_a_row};
 use super::{Fault, FaultError, Rhythm};
 
 /// Makes the functions of [`Fault`] from its rows. A row has
-/// - the fault's name, and an example of the text behind it;
-/// - the fault, with its fields in the order of the text, and behind `as` the parts of the text, unless they are simply
+/// - the fault's name, and an example of the text after the name;
+/// - the fault, with its fields in the order of the text, and after `as` the parts of the text, if they are not simply
 ///   the fields;
 /// - its description for people;
-/// - behind `where` the bounds of its numbers, and what is said of numbers outside.
+/// - after `where` the bounds of its numbers, and the error message for numbers outside them.
 macro_rules! faults {
     ($(
         $name:literal: $example:literal => $fault:ident { $($field:ident),* } $(as $parts:tt)?,
         $words:literal $(, $word:expr)* $(, where $within:expr, else $why:expr)?;
     )*) => {
         impl Fault {
-            /// Name of each kind of fault, with which its text begins.
+            /// Names of all kinds of faults; a fault's text begins with one of them.
             pub const KINDS: &'static [&'static str] = &[$($name),*];
 
-            /// One example of each kind, as it is typed.
+            /// One example of each kind, as users type it.
             pub const EXAMPLES: &'static [&'static str] = &[$(concat!($name, ":", $example)),*];
 
             /// Returns the name of the fault's kind.
@@ -37,7 +37,7 @@ macro_rules! faults {
                 }
             }
 
-            /// Returns why a number of the fault is out of bounds; `None` if all are within.
+            /// Returns the error message for a number of the fault that is out of bounds; `None` if all are within.
             #[expect(unused_variables, reason = "not every field has bounds")]
             pub(crate) fn out_of_bounds(&self) -> Option<&'static str> {
                 match self {
@@ -81,7 +81,7 @@ macro_rules! faults {
     };
 }
 
-/// Chooses the parts of a row: those behind `as`, otherwise the fields.
+/// Returns the parts of a row: those after `as`, otherwise the fields.
 macro_rules! parts {
     ($($field:ident),*) => { ($($field),*) };
     ($($field:ident),* as $parts:tt) => { $parts };

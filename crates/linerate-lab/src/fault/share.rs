@@ -1,4 +1,4 @@
-//! Shares, with a resolution of a millionth.
+//! Shares of a whole, such as of packets or of CPU time, in steps of a millionth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ impl Share {
     }
 }
 
-/// The text is exact: parsing it gives the same share.
+/// The text is exact: parsing it returns an equal share.
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PERCENT: u32 = Share::WHOLE / 100;

@@ -1,4 +1,4 @@
-//! Texts of faults, there and back.
+//! Tests that the text of each fault is parsed to an equal fault.
 
 use super::super::Share;
 use super::*;

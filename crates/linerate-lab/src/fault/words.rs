@@ -1,4 +1,4 @@
-//! Words for the parts of faults in their descriptions.
+//! Words for the parts of faults, for their descriptions.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Display for Rhythm {
 }
 
 impl Manner {
-    /// Returns what the network does to packets above the rate.
+    /// Returns the verb for what the network does to packets above the rate.
     pub(super) const fn verb(self) -> &'static str {
         match self {
             Self::Shaped => "queues",
@@ -36,12 +36,12 @@ impl Manner {
     }
 }
 
-/// Returns how many packets are lost in a row, if not each by itself.
+/// Returns words for the number of packets that are lost in a row; empty if it is 1.
 pub(super) fn in_a_row(burst: u32) -> String {
     if burst == 1 { String::new() } else { format!(", {burst} in a row") }
 }
 
-/// Returns where traffic goes.
+/// Returns words for the destination of background traffic.
 pub(super) const fn goal(direction: Direction, origin: Origin) -> &'static str {
     match (origin, direction) {
         (Origin::Ends, Direction::Forward) => "forward",
@@ -51,7 +51,7 @@ pub(super) const fn goal(direction: Direction, origin: Origin) -> &'static str {
     }
 }
 
-/// Returns who has a burden.
+/// Returns the word for the threads that have a burden.
 pub(super) const fn bearer(role: Option<Role>) -> &'static str {
     match role {
         None => "application",
@@ -60,7 +60,7 @@ pub(super) const fn bearer(role: Option<Role>) -> &'static str {
     }
 }
 
-/// Returns what a burden makes an application do.
+/// Returns words for what a burden makes an application do.
 pub(super) fn effect(burden: Burden) -> String {
     match burden {
         Burden::Work { ps_per_byte } => format!("works {ps_per_byte} ps for each byte"),

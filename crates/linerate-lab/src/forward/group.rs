@@ -1,7 +1,7 @@
-//! Groups of TCP segments that pass as one frame, and their parts.
+//! Groups of TCP segments that pass as one frame, and how they are split.
 //!
-//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h), in the byte order
-//! of the machine. No length that a frame states is trusted.
+//! A frame begins with the kernel's offload header (`struct virtio_net_hdr`, linux/virtio_net.h), in the byte order of
+//! the machine. Lengths inside a frame are checked before they are used.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(super) const ETHERNET: usize = 14;
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP4: u8 = 1;
 const GSO_TCP6: u8 = 4;
-/// `VIRTIO_NET_HDR_GSO_ECN`, set in addition to the kind.
+/// `VIRTIO_NET_HDR_GSO_ECN`, a flag that is set in addition to `GSO_TCP4` or `GSO_TCP6`.
 const GSO_ECN: u8 = 0x80;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -20,10 +20,10 @@ const ICMP6: u8 = 58;
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
-/// Router and neighbour discovery of ICMPv6 (RFC 4861).
+/// ICMPv6 types of router and neighbour discovery (RFC 4861).
 const DISCOVERY: Range<u8> = 133..138;
 
-/// The content of a frame.
+/// The packets in a frame, and where their headers and payload are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
     /// Number of packets on the wire; one if the frame is not a group.
@@ -43,7 +43,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Reads an offload header and frame.
+    /// Parses an offload header and the frame after it.
     pub(super) fn read(bytes: &[u8]) -> Self {
         let frame = bytes.get(OFFLOAD_HEADER..).unwrap_or_default();
         let mut group = Self {
@@ -72,7 +72,7 @@ impl Group {
         group
     }
 
-    /// Finds the segments of a TCP frame.
+    /// Finds the segments of a TCP frame with an offload header.
     fn divide(&mut self, bytes: &[u8], frame: &[u8]) {
         let size = usize::from(half(bytes, 4));
         let options = frame.get(self.tcp + 12).map(|b| usize::from(b >> 4) * 4);
@@ -100,7 +100,7 @@ impl Group {
         self.headers * self.packets + self.payload
     }
 
-    /// Writes some of the packets as a frame of their own.
+    /// Writes the packets in `part` as a frame of their own into `into`.
     pub(super) fn cut(&self, bytes: &[u8], part: &Range<usize>, into: &mut Vec<u8>) {
         let payload = OFFLOAD_HEADER + self.headers;
         let end = part.end.saturating_mul(self.size).min(self.payload);
@@ -120,7 +120,7 @@ impl Group {
         self.readdress(frame, part, start as u32);
     }
 
-    /// Corrects the lengths, numbers, flags and checksums of a part.
+    /// Corrects the lengths, sequence numbers, flags and checksums in the frame of a part.
     fn readdress(&self, frame: &mut [u8], part: &Range<usize>, start: u32) {
         let at = self.tcp;
         let length = (frame.len() - at) as u16;
@@ -160,7 +160,7 @@ fn network(frame: &[u8]) -> Option<(u8, usize, &[u8])> {
             let whole = header >= 20 && frame.len() >= ETHERNET + header;
             whole.then(|| (frame[23], ETHERNET + header, &frame[26..34]))
         }
-        // Extension headers, which no program here sends, count as another protocol.
+        // A packet with IPv6 extension headers, which no program here sends, counts as one of another protocol.
         [0x86, 0xdd] => (frame.len() >= 54).then(|| (frame[20], 54, &frame[22..54])),
         _ => None,
     }
@@ -173,7 +173,7 @@ fn hash(addresses: &[u8], ports: &[u8]) -> u64 {
     all.fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// Returns the ones' complement sum of RFC 1071, not inverted.
+/// Returns the ones' complement sum of RFC 1071 before the inversion.
 fn sum(bytes: &[u8], start: u32) -> u16 {
     let pairs = bytes.chunks(2);
     let add = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
@@ -207,7 +207,7 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A group of TCP over IPv4 with this much payload, whose bytes count up, in segments of `size`.
+    /// A group of TCP over IPv4 with `payload` bytes, whose values count up, in segments of `size` bytes.
     pub(in super::super) fn group(payload: usize, size: u16, port: u16) -> Vec<u8> {
         let mut bytes = vec![0; OFFLOAD_HEADER + ETHERNET + 20 + 20];
         bytes[0] = NEEDS_CHECKSUM;

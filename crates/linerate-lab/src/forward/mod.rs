@@ -26,19 +26,19 @@ const QUEUE: usize = 64 << 20;
 /// Longest time in nanoseconds that frames may wait in a port's ring before they are read. The ring holds more than
 /// arrives in that time, and each frame has its time of arrival.
 const LOOK: u64 = 500_000;
-/// Minimum delay in nanoseconds, in both directions, at which the process waits only for the clock: waking for each
-/// arrival would be a waste.
+/// Least delay in nanoseconds, in both directions, at which the process waits only for the clock: waking for each
+/// arrival would cost CPU time for nothing.
 const LONG: u64 = 2 * LOOK;
 /// Time in nanoseconds before a frame is due at which it is sent at once, because a sleep would last longer.
 const CLOSE: u64 = 10_000;
-/// Time in nanoseconds before a tick from which the process spins until the tick, because a sleep may last longer.
+/// Time in nanoseconds before a tick from which the process spins until the tick, because a sleep may end too late.
 const SPIN: u64 = 30_000;
-/// Length of scheduler slices, the shortest possible: the shorter they are, the sooner this process runs.
+/// Length of this process's scheduler slices, the shortest possible: the shorter they are, the sooner it runs.
 const SLICE: Duration = Duration::from_micros(100);
 /// Time until a retry after the kernel accepted no more frames, in nanoseconds.
 const RETRY: u64 = 100_000;
 
-/// Indices of the counters that the process shares with the agent; two of each, forward first.
+/// Indices of the counters that the process shares with the agent. Each has two entries, forward first.
 const BYTES: usize = 0;
 const FRAMES: usize = 2;
 const LOST: usize = 4;
@@ -59,15 +59,15 @@ pub(crate) fn read(counters: &[AtomicU64]) -> Forwarded {
     }
 }
 
-/// Forwards between two ports until it is killed, or a port fails. The first treatment is for frames that
-/// arrive at the first port, the second for frames that arrive at the second.
+/// Forwards frames between two ports until it is killed, or a port fails. The first treatment is for frames that are
+/// received at the first port, the second for those that are received at the second.
 pub(crate) fn run(
     ports: &[PacketPort; 2],
     treatments: [Treatment; 2],
     counters: &[AtomicU64],
 ) -> io::Error {
-    // Some schedulers group tasks by session. A session of its own then has its own share of the CPUs, which
-    // programs under load cannot use up.
+    // Some schedulers share CPU time among sessions. In its own session this process has its own share, which loaded
+    // programs cannot use up.
     if let Err(e) = rustix::process::setsid() {
         return e.into();
     }
@@ -95,12 +95,12 @@ pub(crate) fn run(
     }
 }
 
-/// Times in nanoseconds before a frame is due.
+/// Times before a frame is due, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Lead {
-    /// From when on it may be sent.
+    /// Time before the due time from which the frame may be sent.
     send: u64,
-    /// When a sleep ends.
+    /// Time before the due time at which a sleep for this frame ends.
     wake: u64,
 }
 
@@ -115,7 +115,7 @@ impl Lead {
 
 struct Forwarder<'a> {
     ports: &'a [PacketPort; 2],
-    /// Whether every frame is delayed so much that waking for each arrival would be a waste.
+    /// Whether every frame is delayed so long that the process need not wake for each arrival.
     patient: bool,
     leads: [Lead; 2],
     passages: [Passage; 2],
@@ -128,7 +128,7 @@ impl Forwarder<'_> {
         self.counters[what + direction].fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Moves frames that have arrived into the queues.
+    /// Reads frames from the ports and puts them into the queues, treated.
     fn take(&mut self) {
         let now = monotonic();
         let real = nanos(rustix::time::clock_gettime(ClockId::Realtime));
@@ -157,7 +157,7 @@ impl Forwarder<'_> {
         }
     }
 
-    /// Sends the frames that are due; returns when to wake for the next one.
+    /// Sends the frames that are due; returns the time to wake up for the next one.
     fn send_due(&mut self) -> Option<u64> {
         let mut next = None;
         for direction in 0..2 {
@@ -184,7 +184,7 @@ impl Forwarder<'_> {
                             next = Some(earlier(next, now + RETRY));
                             break;
                         }
-                        // If the link is down, that fault causes the loss, not this process.
+                        // If the link is down, its fault causes the loss, not this process.
                         Some(Errno::NETDOWN | Errno::NXIO) => {}
                         _ => self.count(LOST, direction, 1),
                     },
@@ -195,7 +195,7 @@ impl Forwarder<'_> {
         next
     }
 
-    /// Sleeps until it is time for a frame, or one may have arrived. Returns at once where it is time already.
+    /// Sleeps until the time `next` or until a frame may have arrived. Does not sleep if that time has passed.
     fn wait(&self, next: Option<u64>) -> io::Result<()> {
         for direction in 0..2 {
             let lost = self.ports[direction].take_lost()?;
@@ -228,7 +228,7 @@ impl Forwarder<'_> {
     }
 }
 
-/// Returns how long ago a frame arrived; zero if the clock was set in the meantime.
+/// Returns how long ago a frame was received; zero if the clock was set in the meantime.
 fn age(frame: &Frame<'_>, real: u64) -> u64 {
     let arrived = u64::try_from(frame.arrived.as_nanos()).unwrap_or(real);
     let age = real.saturating_sub(arrived);

@@ -1,4 +1,4 @@
-//! Effects of faults on the packets of one direction: a pure function of the frames and their times.
+//! Effects of faults on the packets of one direction: they depend only on the frames and their times.
 
 use std::collections::HashMap;
 
@@ -13,59 +13,59 @@ use crate::random::Random;
 pub(crate) struct Treatment {
     /// Delay of each packet, in nanoseconds.
     pub(crate) delay: u64,
-    /// Largest additional delay, which varies slowly.
+    /// Largest additional delay, in nanoseconds; the actual one varies slowly.
     pub(crate) jitter: u64,
     /// Largest IP packet that passes, in bytes.
     pub(crate) largest: Option<u32>,
-    /// Share of packets that is lost, and how many in a row.
+    /// Share of packets that is lost, and the number of packets lost in a row.
     pub(crate) loss: Option<(Share, u32)>,
     /// Rate of all flows together, above which packets are dropped.
     pub(crate) police: Option<Rate>,
-    /// Highest rate of each flow, and the treatment of packets above it.
+    /// Highest rate of each flow, and what is done with packets above it.
     pub(crate) flow: Option<(Rate, Manner)>,
-    /// Number of packets per delayed packet, and its delay.
+    /// Number of packets per delayed packet, and its delay in nanoseconds.
     pub(crate) reorder: Option<(u32, u64)>,
     /// Period of the tick at which packets leave, in nanoseconds; never zero.
     pub(crate) tick: Option<u64>,
 }
 
-/// Reciprocal of the duration of a policer's burst, in seconds: 50 ms at its rate. With a much smaller bucket TCP
-/// gets a fraction of the rate, because it sends in groups.
+/// A policer's burst is the bytes of 1/20 s (50 ms) at its rate. With a much smaller burst TCP reaches a fraction of
+/// the rate, because it sends in groups.
 const BURST: u64 = 20;
-/// Smallest burst in bytes, so that a slow policer still lets a round of segments pass.
+/// Smallest burst in bytes, so that a slow policer still lets a group of segments pass.
 const LEAST_BURST: f64 = 32768.0;
 /// Longest queueing delay of a shaped flow, in nanoseconds.
 const DEEPEST: u64 = 100_000_000;
-/// Longest duration of a row of lost packets, in nanoseconds: radio fades and full queues do not wait for packets.
+/// Longest duration of a row of lost packets, in nanoseconds: a radio fade or a full queue also ends without packets.
 const ROW_LASTS: u64 = 10_000_000;
 /// Time between the random values that a jitter interpolates, in nanoseconds.
 const WANDER: u64 = 20_000_000;
-/// Most flows that are known at a time: far more than a lab has.
+/// Most flows whose state is kept at a time: far more than a lab has.
 const MOST_FLOWS: usize = 4096;
 
-/// The state of one direction.
+/// The state of the treatment of one direction.
 pub(super) struct Passage {
     treatment: Treatment,
     random: Random,
-    /// Number of packets of this row that are still to be lost.
+    /// Number of packets of the current row that are still to be lost.
     losing: u32,
-    /// Time at which the row ends, however few packets were lost in it.
+    /// Time at which the current row ends, even if fewer packets were lost in it.
     loses_until: u64,
     police: Option<Bucket>,
     policed: HashMap<u64, Bucket>,
     /// Time at which each shaped flow has sent everything that is queued for it.
     shaped: HashMap<u64, u64>,
-    /// Number of packets since one was delayed.
-    since: u32,
-    /// Time at which the last frame is due: the next one must not overtake it.
-    last: u64,
+    /// Number of packets since the last one that reordering delayed.
+    since_delayed: u32,
+    /// Due time of the last frame: the next frame must not overtake it.
+    last_due: u64,
     /// Due time of each packet of a group; `None` if it is dropped.
     fates: Vec<Option<u64>>,
     /// Buffer for a part of a group.
     part: Vec<u8>,
 }
 
-/// Result for the packets of a frame.
+/// Number of packets of a frame, and of those that were dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) packets: u64,
@@ -82,31 +82,31 @@ impl Passage {
             police: treatment.police.map(Bucket::of),
             policed: HashMap::new(),
             shaped: HashMap::new(),
-            since: 0,
-            last: 0,
+            since_delayed: 0,
+            last_due: 0,
             fates: Vec::new(),
             part: Vec::new(),
         }
     }
 
-    /// Passes the packets of a frame that are not dropped to `out`, with the times when they are due. The frame
-    /// arrived at `came`.
+    /// Gives the packets of a frame that are not dropped to `out`, with their due times. The frame was received at
+    /// `arrived`.
     pub(super) fn frame(
         &mut self,
-        came: u64,
+        arrived: u64,
         bytes: &[u8],
         mut out: impl FnMut(u64, &[u8]),
     ) -> Fate {
         let group = Group::read(bytes);
         let packets = group.packets as u64;
-        let Some(due) = self.due(came, &group) else {
+        let Some(due) = self.due(arrived, &group) else {
             let dropped = packets;
             return Fate { packets, dropped };
         };
         let mut fates = std::mem::take(&mut self.fates);
         fates.clear();
         fates.extend((0..group.packets).map(|number| {
-            let due = self.packet(came, due, &group, number)?;
+            let due = self.packet(arrived, due, &group, number)?;
             Some(self.next_tick(due))
         }));
         let (mut at, mut dropped) = (0, 0);
@@ -126,11 +126,11 @@ impl Passage {
         Fate { packets, dropped }
     }
 
-    /// Returns when a whole frame is due; `None` if its flow's queue is full.
-    fn due(&mut self, came: u64, group: &Group) -> Option<u64> {
-        let due = came + self.treatment.delay + self.jitter(came);
-        self.last = self.last.max(due);
-        let due = self.last;
+    /// Returns the due time of a whole frame; `None` if the queue of its flow is full.
+    fn due(&mut self, arrived: u64, group: &Group) -> Option<u64> {
+        let due = arrived + self.treatment.delay + self.jitter(arrived);
+        self.last_due = self.last_due.max(due);
+        let due = self.last_due;
         let (Some((rate, Manner::Shaped)), Some(flow)) = (self.treatment.flow, group.flow) else {
             return Some(due);
         };
@@ -145,43 +145,43 @@ impl Passage {
         Some(*sent)
     }
 
-    /// Returns when one packet of a group is due; `None` if it is dropped.
-    fn packet(&mut self, came: u64, due: u64, group: &Group, number: usize) -> Option<u64> {
+    /// Returns the due time of one packet of a group; `None` if it is dropped.
+    fn packet(&mut self, arrived: u64, due: u64, group: &Group, number: usize) -> Option<u64> {
         let bytes = group.bytes(number);
         let largest = self.treatment.largest.map(|l| l as usize + ETHERNET);
         if group.vital {
             return Some(due);
         }
         let dropped = largest.is_some_and(|largest| bytes > largest)
-            || self.is_lost(came)
-            || self.police.as_mut().is_some_and(|b| !b.take(came, bytes))
-            || self.is_above_its_flow(came, group, bytes);
+            || self.is_lost(arrived)
+            || self.police.as_mut().is_some_and(|b| !b.take(arrived, bytes))
+            || self.is_above_its_flow(arrived, group, bytes);
         if dropped {
             return None;
         }
         match self.treatment.reorder {
             Some((every, by)) if group.flow.is_some() => {
-                self.since += 1;
-                if self.since < every {
+                self.since_delayed += 1;
+                if self.since_delayed < every {
                     return Some(due);
                 }
-                self.since = 0;
+                self.since_delayed = 0;
                 Some(due + by)
             }
             _ => Some(due),
         }
     }
 
-    /// If a row of `row` lost packets begins with probability q at each packet outside a row, the share row q / (row
-    /// q + 1 - q) of all packets is lost; q is chosen so that this is the wanted share.
+    /// A row of `row` lost packets begins with probability q at each packet outside a row. Then the share row q / (row
+    /// q + 1 - q) of all packets is lost; q is chosen so that it is the planted share.
     ///
     /// A row also ends after some time: otherwise a single, nearly idle connection would lose its retransmissions for
     /// minutes.
-    fn is_lost(&mut self, came: u64) -> bool {
+    fn is_lost(&mut self, arrived: u64) -> bool {
         let Some((share, row)) = self.treatment.loss else {
             return false;
         };
-        if came > self.loses_until {
+        if arrived > self.loses_until {
             self.losing = 0;
         }
         if self.losing > 0 {
@@ -193,21 +193,21 @@ impl Passage {
         let begins = self.random.part() < chance;
         if begins {
             self.losing = row.saturating_sub(1);
-            self.loses_until = came + ROW_LASTS;
+            self.loses_until = arrived + ROW_LASTS;
         }
         begins
     }
 
-    fn is_above_its_flow(&mut self, came: u64, group: &Group, bytes: usize) -> bool {
+    fn is_above_its_flow(&mut self, arrived: u64, group: &Group, bytes: usize) -> bool {
         let (Some((rate, Manner::Policed)), Some(flow)) = (self.treatment.flow, group.flow) else {
             return false;
         };
         forget_all_when_full(&mut self.policed);
         let bucket = self.policed.entry(flow).or_insert_with(|| Bucket::of(rate));
-        !bucket.take(came, bytes)
+        !bucket.take(arrived, bytes)
     }
 
-    /// Returns the first tick that is not before `due`; `due` itself without a tick.
+    /// Returns the first tick that is not before `due`; `due` itself if the treatment has no tick.
     fn next_tick(&self, due: u64) -> u64 {
         match self.treatment.tick {
             Some(period) => due.checked_next_multiple_of(period).unwrap_or(due),
@@ -227,14 +227,14 @@ impl Passage {
     }
 }
 
-/// Forgets all flows if there are too many. The state of a forgotten flow begins anew.
+/// Forgets all flows if there are too many. A forgotten flow begins with a new state.
 fn forget_all_when_full<T>(flows: &mut HashMap<u64, T>) {
     if flows.len() >= MOST_FLOWS {
         flows.clear();
     }
 }
 
-/// A token bucket that queues nothing.
+/// A token bucket without a queue: it drops what exceeds it.
 struct Bucket {
     /// Rate of the bucket in bytes per second.
     rate: f64,
@@ -272,8 +272,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Sends packets of 1000 bytes of payload at each of these times, and gives what was due
-    /// when, and how many were dropped.
+    /// Sends packets of 1000 bytes of payload at each of these times; returns the due times of those that passed, and
+    /// the number that were dropped.
     fn send(treatment: Treatment, times: impl Iterator<Item = u64>, port: u16) -> (Vec<u64>, u64) {
         let mut passage = Passage::new(treatment, 1);
         let bytes = group(1000, 1000, port);
@@ -309,7 +309,7 @@ mod tests {
             let loss = Treatment { loss: Some((share(20_000), row)), ..Treatment::default() };
             let (due, dropped) = send(loss, 0..200_000, 1);
             within(dropped as f64 / 200_000.0, 0.016..0.024);
-            // The times are one apart: a gap of more is a row.
+            // The times are 1 ns apart: a larger gap is a row of lost packets.
             let rows = due.windows(2).filter(|w| w[1] > w[0] + 1).count();
             within(dropped as f64 / rows as f64, f64::from(row)..f64::from(row) * 1.2);
         }
@@ -319,7 +319,7 @@ mod tests {
     fn a_row_does_not_wait_for_packets() {
         let loss = Treatment { loss: Some((share(20_000), 20)), ..Treatment::default() };
         let (_, dropped) = send(loss, (0..200_000).map(|n| n * 2 * ROW_LASTS), 1);
-        // A row begins at 0.02 / (20 * 0.98 + 0.02) of the packets, and only its first is lost.
+        // A row begins at the share 0.02 / (20 * 0.98 + 0.02) of the packets, and only its first packet is lost.
         within(dropped as f64 / 200_000.0, 0.000_8..0.001_3);
     }
 
@@ -342,10 +342,10 @@ mod tests {
     #[test]
     fn a_policer_passes_its_rate_and_delays_nothing() {
         let police = Treatment { police: Some(Rate(100_000_000)), ..Treatment::default() };
-        // Packets of 1054 bytes, one in 40 us: 210.8 Mb/s for a second.
+        // One packet of 1054 bytes each 40 us: 210.8 Mb/s for a second.
         let times = || (0..25_000).map(|n| n * 40_000);
         let (due, dropped) = send(police, times(), 1);
-        // In a second, and the burst at first.
+        // The policer lets pass one second at its rate, and the burst at the beginning.
         within(due.len() as f64 * 1054.0 * 8.0 / 1.05e8, 0.99..1.02);
         assert_eq!(due.len() as u64 + dropped, 25_000);
         assert!(due.iter().all(|due| due % 40_000 == 0));

@@ -6,17 +6,17 @@ use std::collections::{BinaryHeap, VecDeque};
 struct Waiting {
     start: usize,
     length: usize,
-    /// Whether the frame has left; its memory is freed once all frames before it have left too.
+    /// Whether the frame was removed; its memory is freed once all frames before it were removed too.
     left: bool,
 }
 
-/// A queue of byte strings with due times, bounded by the bytes in it. It never moves a frame.
+/// A queue of byte strings with due times. The bytes in it are limited, and a frame is never moved in memory.
 pub(super) struct DelayQueue {
     memory: Vec<u8>,
     waiting: VecDeque<Waiting>,
-    /// Number of the first frame in the queue.
+    /// Number of the first frame in `waiting`; frames are numbered as they are added.
     first: u64,
-    /// Due times and numbers of the frames.
+    /// Due time and number of each frame, the earliest first.
     due: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
@@ -44,7 +44,7 @@ impl DelayQueue {
         true
     }
 
-    /// Returns the offset for the next frame: after the last one, or at the start of the memory.
+    /// Returns the offset at which the next frame fits: after the last frame, or at the start of the memory.
     fn room(&self, length: usize) -> Option<usize> {
         let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) else {
             return (length <= self.memory.len()).then_some(0);
@@ -59,7 +59,7 @@ impl DelayQueue {
         (length < first.start).then_some(0)
     }
 
-    /// Returns the frame that is due first, with its due time. Among several, the one that arrived first.
+    /// Returns the frame that is due first, with its due time; of several, the one that was added first.
     pub(super) fn front(&self) -> Option<(u64, &[u8])> {
         let Reverse((due, number)) = self.due.peek()?;
         let next = &self.waiting[(number - self.first) as usize];
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever goes in comes out when it is due, and unharmed.
+        /// Each frame that is added is removed in the order of due times, with its bytes unchanged.
         #[test]
         fn frames_come_out_when_they_are_due(
             steps in prop::collection::vec((0_usize..40, 0_u64..20, any::<bool>()), 1..400),
@@ -107,7 +107,7 @@ mod tests {
             }
         }
 
-        /// All frames that fit are taken, and come out in order and unchanged.
+        /// All frames that fit are accepted, and are removed in order and unchanged.
         #[test]
         fn frames_come_out_as_they_went_in(
             steps in prop::collection::vec((0_usize..40, any::<bool>()), 1..400),

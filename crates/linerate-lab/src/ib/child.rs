@@ -1,4 +1,4 @@
-//! The programs of a simulated network: they end with the thread that starts them.
+//! The programs of a simulated network: they end with the thread that started them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,24 +14,24 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::error::IbError;
 use crate::tool;
 
-/// Time between looks at a program.
+/// Time between two checks whether a program is ready or has ended.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// Time for a program to end when it is asked to.
+/// Time that a program has to end after SIGTERM; then it is killed.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn find(what: &'static str) -> Result<PathBuf, IbError> {
     tool::find(what).ok_or(IbError::Missing { what })
 }
 
-/// Returns a command for a program that ends with this thread, even if this thread is killed.
+/// Returns a command for a program that ends with this thread, even if this process is killed.
 pub(super) fn command(program: impl AsRef<OsStr>) -> Result<Command, IbError> {
     let mut command = Command::new(find("setpriv")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(program.as_ref());
     Ok(command)
 }
 
-/// Starts a program whose output goes to a file. Ctrl-C does not reach it: it ends in order, after the program that
-/// uses the network.
+/// Starts a program whose output goes to a file. Ctrl-C does not reach the program: it is ended in order, after the
+/// program that uses the network.
 pub(super) fn start(program: &str, command: &mut Command, output: &Path) -> Result<Child, IbError> {
     let failed = || IbError::step(format!("cannot start {program}"));
     let file = File::create(output).map_err(failed())?;
@@ -40,18 +40,18 @@ pub(super) fn start(program: &str, command: &mut Command, output: &Path) -> Resu
     command.spawn().map_err(failed())
 }
 
-/// How waiting for a program ended.
+/// The outcome of waiting for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// It is ready.
+    /// The program is ready.
     Ready,
-    /// It has ended.
+    /// The program has ended.
     Ended,
-    /// It is not ready yet.
+    /// The program was not ready in time.
     Late,
 }
 
-/// Waits until a program is ready, ends, or has had its time.
+/// Waits until a program is ready or ends, at most for `within`.
 pub(super) fn wait_until(
     child: &mut Child,
     within: Duration,
@@ -73,7 +73,7 @@ pub(super) fn wait_until(
     }
 }
 
-/// Asks a program to end, and kills it if it does not.
+/// Ends a program by SIGTERM, and kills it if it does not end in time.
 pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
     if let Some(status) = child.try_wait()? {
         return Ok(status);

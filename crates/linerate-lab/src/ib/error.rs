@@ -1,4 +1,4 @@
-//! Why a simulated network could not be made, or failed.
+//! Errors of a simulated network: why it could not be made, or failed.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,13 @@ pub enum IbError {
          --no-install-recommends ibsim-utils libumad2sim0 opensm util-linux)"
     )]
     Missing {
-        /// Name of what is missing.
+        /// Name of the missing program or library.
         what: &'static str,
     },
     /// The specified network cannot be made.
     #[error("cannot make this network: {why}")]
     Impossible {
-        /// What is wrong with the specification, and what would work.
+        /// What is wrong with the specification, and what would be possible.
         why: String,
     },
     /// A step on this machine failed.
@@ -42,7 +42,7 @@ pub enum IbError {
     Late {
         /// Name of the program, and where it ran.
         program: String,
-        /// Time that it had.
+        /// Time within which it should have been ready.
         within: Duration,
         /// Last lines of its output.
         output: String,
@@ -50,9 +50,9 @@ pub enum IbError {
     /// The simulator refused a command of its console.
     #[error("ibsim refused `{command}`: {answer}")]
     Refused {
-        /// The command.
+        /// The refused command.
         command: String,
-        /// The simulator's words.
+        /// The reply of ibsim.
         answer: String,
     },
 }

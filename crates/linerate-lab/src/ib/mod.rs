@@ -1,8 +1,8 @@
-//! Simulated InfiniBand networks: ibsim plays all nodes, and opensm manages them.
+//! Simulated InfiniBand networks: ibsim simulates all nodes, and opensm manages them.
 //!
-//! They carry management datagrams and no data, and need neither a right nor a device. Programs find the network by two
-//! variables of the environment ([`Simulator::environment`]). Nothing is left behind: the programs end with the handle,
-//! and with the thread that started them, even if it is killed.
+//! The networks carry management datagrams and no data, and need neither privileges nor a device. Programs find the
+//! network by two environment variables ([`Simulator::environment`]). Nothing is left behind: the programs end when the
+//! handle is dropped, or with the thread that started them, even if it is killed.
 
 mod child;
 mod error;
@@ -22,31 +22,32 @@ use crate::folder::Folder;
 use crate::program::Program;
 use child::{Waited, end, start, wait_until};
 
-/// How the name of a simulator's folder begins.
+/// Prefix of the name of a simulator's folder.
 const PREFIX: &str = "linerate-ib-";
-/// Output of ibsim, and of its console.
+/// File with the output of ibsim, including that of its console.
 const LOG: &str = "ibsim.log";
 /// The prompt of ibsim's console.
 const PROMPT: &str = "sim> ";
-/// Time for a program to become ready. A machine under load needs seconds.
+/// Time for a program to become ready. On a machine under load it needs seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Folders of libraries.
+/// Folders that are searched for libraries.
 const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"];
-/// The library that hands a program's management datagrams to ibsim, in one of these folders or in a folder of it.
+/// The library that passes a program's management datagrams to ibsim. It is in one of these folders, or in a folder
+/// inside one.
 const PRELOAD: &str = "umad2sim/libumad2sim.so";
 
 /// A subnet manager.
 #[derive(Debug, Clone)]
 pub struct Manager {
-    /// The port that it serves.
+    /// The port that the manager serves.
     pub at: PortName,
-    /// Its key: managers with different keys do not accept each other. `None` for the usual one.
+    /// The manager's key: managers with different keys do not accept each other. `None` for the default key.
     pub key: Option<u64>,
 }
 
 impl Manager {
-    /// A manager with the usual key.
+    /// A manager with the default key.
     pub fn at(port: PortName) -> Self {
         Self { at: port, key: None }
     }
@@ -56,10 +57,10 @@ impl Manager {
 #[derive(Debug)]
 pub struct Simulator {
     network: Network,
-    /// Name of its sockets.
+    /// Name of the simulator's sockets.
     name: String,
     ibsim: Child,
-    /// The console stays open: ibsim (0.10) spins at its end.
+    /// Input of ibsim's console. It stays open, because ibsim (0.10) spins when it is closed.
     console: ChildStdin,
     managers: Vec<Child>,
     folder: Folder,
@@ -90,7 +91,7 @@ impl Simulator {
         Ok(simulator)
     }
 
-    /// Starts a manager, and waits until it has set up its network, or stands by.
+    /// Starts a manager, and waits until it has set up the network, or has become a standby manager.
     pub fn manage(&mut self, manager: &Manager) -> Result<(), IbError> {
         const SIGNS: [&str; 2] = ["SUBNET UP", "Entering STANDBY state"];
         let Manager { at, key } = manager;
@@ -118,15 +119,15 @@ impl Simulator {
         judged(waited, program, || self.folder.last_words(&[&output, &log]))
     }
 
-    /// Ends all managers. What they have set up stays.
+    /// Ends all managers. The LIDs and routes that they have set stay.
     pub fn end_managers(&mut self) {
         for mut manager in self.managers.drain(..) {
-            // It may have ended by itself, so errors are ignored.
+            // The manager may have ended by itself, so errors are ignored.
             let _ = end(&mut manager);
         }
     }
 
-    /// Gives ibsim's console a command, such as `Unlink "leaf1"[5]`, and returns its answer.
+    /// Sends a command to ibsim's console, such as `Unlink "leaf1"[5]`, and returns its reply.
     pub fn command(&mut self, command: &str) -> Result<String, IbError> {
         /// Longest line that the console reads.
         const LONGEST: usize = 120;
@@ -150,13 +151,13 @@ impl Simulator {
         Ok(answer.to_owned())
     }
 
-    /// Returns the variables by which a program finds the network, as a node of it.
+    /// Returns the environment variables by which a program finds the network and acts as a node of it.
     pub fn environment<'a>(&'a self, node: &'a str) -> [(&'static str, &'a str); 2] {
         [("IBSIM_SOCKNAME", &self.name), ("SIM_HOST", node)]
     }
 
-    /// Runs a program at a node, with the input and the output of this one. If `stop` says so, it is asked to end, and
-    /// killed after a while.
+    /// Runs a program at a node, with the input and the output of this process. Once `stop` is set, the program gets a
+    /// signal to end, and is killed after a while.
     pub fn run(
         &self,
         node: &str,
@@ -194,7 +195,7 @@ impl Simulator {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until the console has asked for a command this many times.
+    /// Waits until the console has printed its prompt `count` times.
     fn until_prompts(&mut self, count: usize) -> Result<(), IbError> {
         let log = self.folder.path(LOG);
         let is_ready = || {
@@ -208,14 +209,14 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
-        // Managers say goodbye to ibsim, so they end before it.
+        // Managers detach from ibsim when they end, so they must end before it.
         self.end_managers();
         let _ = self.ibsim.kill();
         let _ = self.ibsim.wait();
     }
 }
 
-/// The command that starts opensm with its files in a folder of its own. Its settings are not those of this machine.
+/// The command that starts opensm with its files in `folder`. It does not read the settings of this machine.
 fn opensm(folder: &Path) -> Result<Command, IbError> {
     let mut command = child::command(child::find("env")?)?;
     let mut preload = std::ffi::OsString::from("LD_PRELOAD=");
@@ -223,7 +224,7 @@ fn opensm(folder: &Path) -> Result<Command, IbError> {
     command
         .arg(preload)
         .arg(child::find("opensm")?)
-        // No sweeps by time, errors do not end it, and each line of its log is written at once.
+        // No periodic sweeps, no exit on errors, and each line of the log is written at once.
         .args(["-s", "0", "-d", "2", "-e", "-f", "log", "-F", "/dev/null"])
         .current_dir(folder)
         .env("OSM_TMP_DIR", ".")
@@ -232,7 +233,8 @@ fn opensm(folder: &Path) -> Result<Command, IbError> {
     Ok(command)
 }
 
-/// Returns the path of the library that hands management datagrams to ibsim. Folders of this architecture come first.
+/// Returns the path of the library that passes management datagrams to ibsim. Folders of this architecture are searched
+/// first.
 fn library() -> Option<PathBuf> {
     let mut folders = Vec::new();
     for root in LIBRARIES.map(PathBuf::from) {
@@ -258,7 +260,7 @@ fn judged(waited: Waited, program: String, output: impl FnOnce() -> String) -> R
     }
 }
 
-/// Says which program or library is missing; `Ok` if a network can be simulated here.
+/// Returns an error that names a missing program or library; `Ok` if this machine can simulate a network.
 pub fn installed() -> Result<(), IbError> {
     for program in ["setpriv", "ibsim", "opensm"] {
         child::find(program)?;

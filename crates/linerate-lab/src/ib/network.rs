@@ -1,17 +1,17 @@
-//! The network that is simulated: nodes, their cables, and what each port may use; and ibsim's file of it.
+//! The simulated network: its nodes, their cables, the lanes and speed that each port may use, and ibsim's file of it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::IbError;
 
-/// Largest network that ibsim has room for without options.
+/// Largest network that ibsim can simulate without options.
 //= ibsim 0.10: ibsim/sim.h, MAXNETNODES, MAXNETSWITCHS and MAXNETPORTS
 const NODES_MAX: usize = 2048;
 const SWITCHES_MAX: usize = 256;
 const PORTS_MAX: usize = 13_312;
 
-/// Most ports of a switch: port 255 stands for all ports, and port 0 is the switch itself.
+/// Most ports of a switch: port number 255 means all ports, and port 0 is the switch itself.
 const PORTS_OF_SWITCH_MAX: usize = 254;
 
 /// Shape of a network.
@@ -75,7 +75,7 @@ impl FromStr for Topology {
     }
 }
 
-/// The most that a port may use: lanes and speed.
+/// The most lanes and the highest speed that a port may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     lanes: u8,
@@ -83,7 +83,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Lanes and speeds that ibsim's file can have.
+    /// Lanes and speeds that can be written in ibsim's file.
     const LANES: [u8; 4] = [1, 2, 4, 12];
     const SPEEDS: [&str; 7] = ["SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR"];
 }
@@ -123,12 +123,12 @@ impl FromStr for Link {
 pub struct PortName {
     /// Name of the node.
     pub node: String,
-    /// Number of the port; 0 is a switch itself.
+    /// Number of the port; 0 is the switch itself.
     pub port: u8,
 }
 
 impl PortName {
-    /// Names a port.
+    /// Makes the name of a port.
     pub fn new(node: impl Into<String>, port: u8) -> Self {
         Self { node: node.into(), port }
     }
@@ -153,7 +153,7 @@ impl FromStr for PortName {
     }
 }
 
-/// One end of a cable.
+/// The port of a node at one end of a cable, and its peer at the other end.
 #[derive(Debug, Clone)]
 struct End {
     port: u8,
@@ -176,7 +176,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes a network whose ports may all use the same.
+    /// Makes a network in which all ports may use the same lanes and speed.
     pub fn new(topology: Topology, link: Link) -> Result<Self, IbError> {
         let mut network = Self { nodes: Vec::new(), topology };
         for (near, far) in cables(topology) {
@@ -201,7 +201,7 @@ impl Network {
     fn fits(&self) -> Result<(), IbError> {
         let switches = self.nodes.iter().filter(|node| node.is_switch);
         let widest = switches.clone().map(|node| node.ends.len()).max();
-        // A switch itself is a port as well.
+        // The switch itself, port 0, counts as a port too.
         let of = |node: &Node| node.ends.len() + usize::from(node.is_switch);
         let ports: usize = self.nodes.iter().map(of).sum();
         if widest.unwrap_or(0) > PORTS_OF_SWITCH_MAX
@@ -218,7 +218,7 @@ impl Network {
         Ok(())
     }
 
-    /// Lets a port use less, or more, than the others.
+    /// Changes the lanes and speed that one port may use.
     pub fn set(&mut self, at: &PortName, most: Link) -> Result<(), IbError> {
         let node = self.nodes.iter_mut().find(|node| node.name == at.node);
         let mut ends = node.into_iter().flat_map(|node| &mut node.ends);
@@ -228,14 +228,14 @@ impl Network {
         Ok(())
     }
 
-    /// Returns the port at the other end of a cable.
+    /// Returns the port at the other end of the cable of a port.
     fn peer(&self, at: &PortName) -> Option<&PortName> {
         let node = self.nodes.iter().find(|node| node.name == at.node)?;
         let end = node.ends.iter().find(|end| end.port == at.port)?;
         Some(&end.peer)
     }
 
-    /// Whether there is a node of this name; the error has examples.
+    /// Checks that there is a node of this name; the error shows examples of names.
     pub(super) fn require(&self, name: &str) -> Result<(), IbError> {
         if self.nodes.iter().any(|node| node.name == name) {
             return Ok(());
@@ -248,7 +248,8 @@ impl Network {
         Err(IbError::impossible(why))
     }
 
-    /// Whether a program can be attached to a port: ibsim attaches it to port 1 of a host, and to a switch itself.
+    /// Checks that a program can be attached to a port: ibsim attaches programs to port 1 of a host, and to port 0 of a
+    /// switch.
     pub(super) fn require_attachable(&self, at: &PortName) -> Result<(), IbError> {
         self.require(&at.node)?;
         if self.attached(&at.node) == *at {
@@ -266,13 +267,13 @@ impl Network {
         Err(IbError::impossible(why))
     }
 
-    /// Returns the port that a program at a node is attached to.
+    /// Returns the port to which ibsim attaches a program that runs at a node.
     fn attached(&self, node: &str) -> PortName {
         let is_switch = |of: &Node| of.name == node && of.is_switch;
         PortName::new(node, u8::from(!self.nodes.iter().any(is_switch)))
     }
 
-    /// Returns the port where a manager runs unless told otherwise, and the host that looks at the network.
+    /// Returns the default port of the subnet manager, and the default host for the command that uses the network.
     pub fn usual(&self) -> (PortName, String) {
         match self.topology {
             Topology::TwoPorts => (PortName::new("SRV", 1), "CLB".to_owned()),
@@ -306,7 +307,7 @@ fn cables(topology: Topology) -> Vec<(Plug, Plug)> {
             });
             let up = (1..=leaves).flat_map(|l| {
                 (1..=spines).map(move |s| {
-                    // A sum above 255 is too many ports, which is refused later.
+                    // A sum above 255 is too many ports; such a network is refused later.
                     let port = hosts.saturating_add(s);
                     (leaf(l, port), switch(format!("spine{s}"), l))
                 })

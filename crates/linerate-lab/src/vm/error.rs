@@ -1,4 +1,4 @@
-//! Why a virtual machine could not be started, or failed.
+//! Errors of a virtual machine: why it could not be started, or failed.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The archive from which a guest boots: busybox, the first modules, and the program that mounts its root.
+//! The archive from which a guest boots: busybox, the modules that it needs first, and the program that mounts its
+//! root.
 
 use std::fs;
 use std::path::Path;
@@ -25,13 +26,13 @@ pub(super) fn build(kernel: &Kernel) -> Result<Vec<u8>, VmError> {
     archive.add("init", PROGRAM, INIT.as_bytes());
     archive.add("bin/busybox", PROGRAM, &busybox()?);
     for (at, path) in kernel.needed.iter().enumerate() {
-        // Names are numbered, because modules are loaded in the order of their names.
+        // File names are numbers, because the guest loads modules in the order of their names.
         archive.add(&format!("modules/{at:02}"), FILE, &unpacked(path)?);
     }
     Ok(archive.end())
 }
 
-/// Returns the busybox that needs no libraries: there are none in the archive.
+/// Returns the busybox program, which must be statically linked: the archive has no libraries.
 fn busybox() -> Result<Vec<u8>, VmError> {
     const PACKAGE: &str = "busybox-static";
     let file = tool::find("busybox", PACKAGE)?;
@@ -113,7 +114,7 @@ mod tests {
              000000000000000000000000000000000000000400000000";
         assert_eq!(header.len(), 110);
         assert_eq!(&bytes[..110], header.as_bytes());
-        // The name ends with a zero, and content begins and ends at multiples of 4.
+        // The name ends with a zero byte, and content begins and ends at multiples of 4 bytes.
         assert_eq!(&bytes[110..124], b"abc\0\0\0hello\0\0\0");
         assert_eq!(&bytes[124..130], b"070701");
         assert_eq!(bytes.len() % 4, 0);

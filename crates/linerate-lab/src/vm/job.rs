@@ -35,7 +35,7 @@ pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
     Ok(text)
 }
 
-/// Quotes a word so that the shell does not interpret it.
+/// Quotes a word so that a shell does not interpret it.
 fn quoted(word: &OsStr) -> Result<Vec<u8>, VmError> {
     let bytes = word.as_bytes();
     if bytes.contains(&0) {
@@ -66,8 +66,8 @@ impl Stream {
         Ok(Self { file: File::open(path)?, output, taken: Vec::new() })
     }
 
-    /// Reads the output written since the last call, and copies it to `own`, the caller's stream of the same kind, if
-    /// the caller wants that.
+    /// Reads the output that was written since the last call. Copies it to `own`, the caller's stream of the same kind,
+    /// if the program's output is [`Output::Inherit`].
     pub(super) fn pump(&mut self, own: &mut dyn Write) -> io::Result<()> {
         let mut new = Vec::new();
         self.file.read_to_end(&mut new)?;
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// What the script's program writes, run here.
+    /// Runs the script of a program on this machine; returns its exit code and its output.
     fn run(program: &Program) -> (Option<i32>, String, String) {
         let output = Command::new("sh")
             .arg("-c")
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_told() {
-        let (code, out, told) = run(&Program::new("pwd").current_dir("/no/where"));
+        let (code, out, reported) = run(&Program::new("pwd").current_dir("/no/where"));
         assert_eq!((code, &*out), (Some(126), ""));
-        assert!(told.contains("/no/where"), "{told}");
+        assert!(reported.contains("/no/where"), "{reported}");
         assert!(script(&Program::new("a\0b")).is_err());
     }
 

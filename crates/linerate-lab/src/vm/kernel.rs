@@ -1,6 +1,6 @@
 //! The distribution's stock kernel: an installed one, or one that is downloaded as a package.
 //!
-//! Kernels differ in their built-in modules, so their own lists are read.
+//! Kernels differ in the modules that are built in, so each kernel's own lists are read.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Kernel {
     pub(super) image: PathBuf,
     /// The folder that holds the modules of each version.
     pub(super) modules: PathBuf,
-    /// Modules that [`NEEDED`] requires, in loading order.
+    /// Files of the [`NEEDED`] modules and of those that they need, in loading order.
     pub(super) needed: Vec<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl Kernel {
         Self::newest(folders.filter(whole))
     }
 
-    /// Returns the newest kernel below one of these folders, in the layout of packages.
+    /// Returns the newest kernel below these folders, whose files are where packages put them.
     fn newest(roots: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
         let found = roots.into_iter().flat_map(|root| Self::below(&root));
         found.max_by(|a, b| by_version(&a.version, &b.version))
@@ -95,7 +95,7 @@ fn list(path: &Path) -> Option<Vec<u8>> {
     ((length as u64) < LONGEST_LIST).then_some(text)
 }
 
-/// Compares versions. Digits are compared as numbers: 6.1.0-9 comes before 6.1.0-56.
+/// Compares kernel versions. Digits are compared as numbers: 6.1.0-9 comes before 6.1.0-56.
 fn by_version(a: &str, b: &str) -> Ordering {
     let parts = |text: &str| -> Vec<(u64, String)> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());
@@ -114,9 +114,9 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
     let (get, look, unpack) = (get?, look?, unpack?);
     let depmod = tool::find("depmod", "kmod")?;
     let no_kernel = |why: String| VmError::NoKernel { why };
-    let told = tool::output(&look, ["depends", NEWEST], Path::new("/"))
+    let reported = tool::output(&look, ["depends", NEWEST], Path::new("/"))
         .map_err(|e| no_kernel(e.to_string()))?;
-    let package = depended_on(&String::from_utf8_lossy(&told))
+    let package = depended_on(&String::from_utf8_lossy(&reported))
         .ok_or_else(|| no_kernel(format!("apt-cache knows of no package {NEWEST}")))?;
 
     // The package is downloaded to a folder of its own until it is complete, because other processes may be fetching
@@ -135,7 +135,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
             .ok_or_else(|| no_kernel(format!("{package} holds no modules")))?;
         let base = modules.ancestors().nth(2).unwrap_or(&partial);
         tool::output(&depmod, [Path::new("-b"), base, Path::new(version)], &partial)?;
-        // If another process has put the kernel there in the meantime, that one is as good.
+        // If another process has put this kernel there in the meantime, that copy is used.
         let _ = fs::remove_file(&archive);
         let _ = fs::rename(&partial, cache.join(&package));
         Ok(())
@@ -145,7 +145,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
     done
 }
 
-/// Returns the first package in the output of `apt-cache depends`.
+/// Returns the first kernel package in the output of `apt-cache depends`.
 fn depended_on(text: &str) -> Option<String> {
     let mut words = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
     let package = words.find(|p| p.starts_with("linux-image-"))?;
@@ -164,7 +164,7 @@ fn only_file(folder: &Path, extension: &str) -> Result<PathBuf, VmError> {
 mod tests {
     use super::*;
 
-    /// A kernel as packages lay it out, with 9p and overlay as modules and the rest built in.
+    /// Creates the files of a kernel where packages put them, with 9p and overlay as modules and the rest built in.
     fn lay_out(root: &Path, version: &str, dep: &str) {
         let modules = root.join("lib/modules").join(version);
         fs::create_dir_all(root.join("boot")).unwrap();
@@ -190,7 +190,7 @@ mod tests {
         let needed = ["kernel/9p.ko", "kernel/overlay.ko"].map(|m| folder.join(m));
         assert_eq!(kernel.needed, needed);
 
-        // What the newest lacks another one may have by itself.
+        // If the newest kernel lacks a needed module, an older one may be used.
         lay_out(&cache.path().join("c"), "6.12.1-amd64", WHOLE);
         assert_eq!(Kernel::cached(cache.path()).unwrap().version, "6.12.1-amd64");
     }

@@ -5,7 +5,8 @@
 //! guest has its own `/tmp` and `/run`, and `/out` is a folder that guest and host share ([`Vm::shared`]). Processors
 //! are emulated in software (QEMU's TCG), which works everywhere: facts and counts are real, speeds are not.
 //!
-//! No privilege is needed, and nothing is left behind: QEMU ends with the handle, and with the thread that made it.
+//! No privilege is needed, and nothing is left behind: QEMU ends when the handle is dropped, and with the thread that
+//! made it.
 
 mod error;
 mod initrd;
@@ -31,16 +32,16 @@ use job::Stream;
 use spec::joined;
 
 const PID1: &str = include_str!("guest/pid1");
-/// How the name of a machine's folder begins.
+/// Prefix of the name of a machine's folder.
 const PREFIX: &str = "linerate-vm-";
-/// The folder in it that the guest has as `/out`.
+/// The shared folder inside the machine's folder; the guest sees it as `/out`.
 const SHARED: &str = "out";
-/// Number of starts of a machine that hangs during boot.
+/// How often a machine is started in all, if it hangs during boot.
 const STARTS: u32 = 3;
 /// Time between checks of the guest's output.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A virtual machine that runs. Dropping it ends it.
+/// A running virtual machine. Dropping it ends the machine.
 #[derive(Debug)]
 pub struct Vm {
     /// QEMU process. Its standard input is the guest's second serial line, which carries the command to run.
@@ -111,7 +112,7 @@ impl Vm {
         Ok(Finished { status: status_of(&status), stdout: stdout.taken(), stderr: stderr.taken() })
     }
 
-    /// Returns the folder that the guest has as `/out`. It is removed with the machine.
+    /// Returns the folder that the guest sees as `/out`. It is removed with the machine.
     pub fn shared(&self) -> PathBuf {
         self.folder.path(SHARED)
     }
@@ -153,7 +154,7 @@ impl Vm {
     ) -> Result<String, VmError> {
         let began = Instant::now();
         loop {
-            // QEMU's end is checked before the file: the file may be the last that the guest wrote.
+            // QEMU's end is checked before the file, because the guest may write the file just before it ends.
             let ended = self.qemu.try_wait();
             let ended = ended.map_err(VmError::step("cannot wait for QEMU"))?.is_some();
             each().map_err(passing_on())?;
@@ -190,7 +191,7 @@ fn passing_on() -> impl FnOnce(io::Error) -> VmError {
     VmError::step("cannot pass on what a program wrote in the virtual machine")
 }
 
-/// Parses an exit status as a shell reports it.
+/// Converts an exit code, as a shell reports it, to an exit status.
 fn status_of(text: &str) -> ExitStatus {
     let code: u8 = text.trim().parse().unwrap_or(u8::MAX);
     ExitStatus::from_raw(i32::from(code) << 8)
@@ -221,8 +222,8 @@ fn command(
     let arguments =
         format!("console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc {arguments}");
     command
-        // Devices that QEMU adds by itself would be oddities of the guest: a disk controller and a display that
-        // belong to no node.
+        // Devices that QEMU adds by default would be oddities of the guest: a disk controller and a display that belong
+        // to no NUMA node.
         .args(["-M", "q35,sata=off,smbus=off", "-nodefaults", "-display", "none"])
         .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-no-reboot"])
         .args(["-chardev", line, "-monitor", "none"])

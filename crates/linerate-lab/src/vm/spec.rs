@@ -1,4 +1,4 @@
-//! The parts of a virtual machine, and the arguments of QEMU for them.
+//! The description of a virtual machine, and the arguments of QEMU for it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,12 +22,12 @@ pub struct Spec {
     pub cable: Option<Cable>,
     /// Text that is added to the command line of the guest's kernel.
     pub arguments: Vec<String>,
-    /// Longest time from a start until the guest accepts programs; after that it is started again, twice at most.
+    /// Longest time from a start until the guest accepts programs; after that it is started again, at most twice.
     pub boot_within: Duration,
 }
 
 impl Default for Spec {
-    /// Two CPUs, one node, 1 GiB, no slots.
+    /// Two CPUs, one NUMA node, 1 GiB of memory, no slots.
     fn default() -> Self {
         Self {
             nodes: vec![Node { cpus: 2, memory: Bytes(1 << 30) }],
@@ -55,7 +55,7 @@ pub struct Node {
 /// GT/s x1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Node to which the slot belongs; `None` if the firmware does not say.
+    /// NUMA node to which the slot belongs; `None` if the firmware does not report one.
     pub node: Option<usize>,
     /// Highest speed of the slot.
     pub speed: Generation,
@@ -80,24 +80,25 @@ pub enum Generation {
 /// A card that QEMU emulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// An NVMe disk that reads as zeros and discards all writes. Its serial number is `slotN`, from 1 on.
+    /// An NVMe disk of this size that reads as zeros and discards all writes. Its serial number is `slotN`, where N
+    /// counts from 1.
     Nvme(Bytes),
-    /// A port of 1 Gb/s, Intel 82574L. Its address is `52:54:00:00:00:N`, from 1 on.
+    /// A network port of 1 Gb/s, Intel 82574L. Its address is `52:54:00:00:00:N`, where N counts from 1.
     E1000e,
-    /// A virtio network port. Its address is `52:54:00:00:00:N`, from 1 on.
+    /// A virtio network port. Its address is `52:54:00:00:00:N`, where N counts from 1.
     VirtioNet,
 }
 
-/// An end of a cable between two machines: a virtio network port, for packets of 4,500 B at the most.
+/// One end of a cable between two machines: a virtio network port, for packets of at most 4,500 B.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cable {
-    /// The UNIX socket that stands for the cable. The machine at its first end makes it, and must have booted before the
-    /// other one starts.
+    /// The UNIX socket that carries the packets. The machine at the first end makes it, and must have booted before the
+    /// other machine starts.
     pub socket: PathBuf,
     pub end: CableEnd,
 }
 
-/// The end of a cable.
+/// Which end of the cable a machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CableEnd {
     /// The port has the address `52:54:00:00:01:01`.
@@ -303,7 +304,7 @@ impl Cable {
     }
 }
 
-/// Returns an option of QEMU with a path, in which commas are doubled.
+/// Returns `before`, the path and `after` as one option of QEMU, in which commas of the path are doubled.
 pub(super) fn joined(before: &str, path: &Path, after: &str) -> String {
     let path = path.to_string_lossy().replace(',', ",,");
     format!("{before}{path}{after}")
@@ -322,14 +323,14 @@ mod tests {
         Node { cpus, memory }
     }
 
-    fn told(nodes: &[Node], slots: &[Slot]) -> String {
+    fn result_of(nodes: &[Node], slots: &[Slot]) -> String {
         let spec = Spec { nodes: nodes.to_vec(), slots: slots.to_vec(), ..Spec::default() };
         spec.qemu().map_or_else(|e| e.to_string(), |w| w.join(" "))
     }
 
     #[test]
     fn nodes_share_cpus_and_memory() {
-        let words = told(&[node(2), node(2)], &[]);
+        let words = result_of(&[node(2), node(2)], &[]);
         for want in [
             "-m size=1073741824B -smp cpus=4,sockets=2,cores=2,threads=1",
             "node,nodeid=0,cpus=0-1,memdev=memory0",
@@ -338,14 +339,14 @@ mod tests {
         ] {
             assert!(words.contains(want), "{want}: {words}");
         }
-        let uneven = told(&[node(3), node(0)], &[]);
+        let uneven = result_of(&[node(3), node(0)], &[]);
         assert!(uneven.contains("cpus=3,sockets=1,cores=3"), "{uneven}");
         assert!(uneven.contains("node,nodeid=1,memdev=memory1"), "{uneven}");
     }
 
     #[test]
     fn slots_hang_below_their_node() {
-        let words = told(&[node(1), node(1)], &[slot(Some(1), 4), slot(None, 16)]);
+        let words = result_of(&[node(1), node(1)], &[slot(Some(1), 4), slot(None, 16)]);
         for want in [
             "pxb-pcie,id=node1,bus_nr=64,numa_node=1",
             "id=slot1,slot=1,chassis=1,bus=node1,x-speed=8,x-width=4",
@@ -382,10 +383,10 @@ mod tests {
             (&[node(1)], &[slot(Some(0), 3)], "3 lanes"),
             (&[node(1)], &[slot(Some(1), 4)], "node that it does not"),
         ] {
-            let words = told(nodes, slots);
+            let words = result_of(nodes, slots);
             assert!(words.contains(why), "{why}: {words}");
         }
-        assert!(told(&many[1..], &[slot(Some(0), 32)]).starts_with("-m"));
+        assert!(result_of(&many[1..], &[slot(Some(0), 32)]).starts_with("-m"));
         for (distance, fine) in [(10, false), (11, true), (254, true), (255, false)] {
             let spec = Spec { distance, ..Spec::default() };
             assert_eq!(spec.qemu().is_ok(), fine, "{distance}");

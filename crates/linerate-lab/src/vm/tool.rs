@@ -1,4 +1,4 @@
-//! Programs of the system that are needed for virtual machines.
+//! Finds and runs the programs of this machine that virtual machines need.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,6 @@ pub(super) fn output<A: AsRef<OsStr>>(
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(failed(std::io::Error::other(told)))
+    let reported = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(failed(std::io::Error::other(reported)))
 }

@@ -1,4 +1,4 @@
-//! Each fault bites as it says, and no longer once it is removed.
+//! Checks that each fault has the described effect, and has none once it is removed.
 
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn forwarded(lab: &Lab) -> Forwarded {
     lab.forwarded().expect("a forwarder").expect("counters")
 }
 
-/// The share of frames that is payload, with TCP's time stamps.
+/// The share of a frame's bytes that is payload, with TCP's time stamps.
 const PAYLOAD: f64 = 1448.0 / 1514.0;
 
 pub(super) fn a_policer_holds_all_flows_together() {
@@ -41,8 +41,8 @@ pub(super) fn a_policer_holds_all_flows_together() {
     let back = iperf3(&lab, &["-t", "1", "-R"]);
     assert!(back > most.min(free / 3.0), "{back} in reverse");
     lab.remove(&fault).expect("removed");
-    let again = iperf3(&lab, &["-t", "1"]);
-    assert!(again > most.min(free / 3.0), "{again} once it is removed");
+    let retransmits = iperf3(&lab, &["-t", "1"]);
+    assert!(retransmits > most.min(free / 3.0), "{retransmits} once it is removed");
     assert_eq!(forwarded(&lab).dropped, [0, 0]);
 }
 
@@ -51,7 +51,7 @@ pub(super) fn each_shaped_flow_has_its_rate() {
 }
 
 pub(super) fn each_policed_flow_has_its_rate() {
-    // TCP stays below the rate of a policer. Datagrams arrive at the full rate.
+    // TCP stays below the rate of a policer, while datagrams are received at the full rate.
     let datagrams = ["-u", "-b", "80M", "-l", "1400"];
     each_flow_has_its_rate("policed", &datagrams, 1400.0 / 1442.0);
 }
@@ -78,26 +78,26 @@ pub(super) fn as_much_is_lost_as_was_asked() {
         [("loss:2%,forward", 0), ("loss:2%,reverse", 1), ("loss:2%,bursts=10,forward", 0)]
     {
         let fault = plant(&lab, code);
-        // Few packets come in reverse, each for many of the others.
+        // In reverse there are only acknowledgements, each for many packets, so more is sent to count enough of them.
         let amount = if lossy == 1 { "60M" } else { "20M" };
         let result = iperf3_result(&lab, &["-n", amount]);
         let counted = forwarded(&lab);
         let share = counted.dropped[lossy] as f64 / counted.packets[lossy] as f64;
         println!("{code}: {share:.4} of {:?}", counted.packets);
-        // Whole rows are lost at a time.
+        // Rows of 10 packets are lost at a time, so the share varies.
         assert!((0.002..0.08).contains(&share), "{code}: {share}");
         assert_eq!(counted.dropped[1 - lossy], 0, "{code}");
-        let again = result["end"]["sum_sent"]["retransmits"].as_u64();
-        let again = again.expect("a number");
-        assert!(lossy == 1 || again > 0, "{code}: {again} retransmits");
+        let retransmits = result["end"]["sum_sent"]["retransmits"].as_u64();
+        let retransmits = retransmits.expect("a number");
+        assert!(lossy == 1 || retransmits > 0, "{code}: {retransmits} retransmits");
         lab.remove(&fault).expect("removed");
     }
     let result = iperf3_result(&lab, &["-n", "20M"]);
-    let again = result["end"]["sum_sent"]["retransmits"].as_u64();
-    println!("without: {again:?} retransmits");
+    let retransmits = result["end"]["sum_sent"]["retransmits"].as_u64();
+    println!("without: {retransmits:?} retransmits");
 }
 
-/// Segments that arrived at far out of order, since it was made.
+/// Segments that far received out of order since its namespace was made.
 fn out_of_order(lab: &Lab) -> u64 {
     let done = shell(lab, Host::Far, "grep ^TcpExt: /proc/net/netstat");
     let table = text(&done.stdout);
@@ -128,7 +128,7 @@ pub(super) fn delays_wander() {
     let lab = lab(&["jitter:40ms,forward"]);
     let mut echo = helper::echo(&lab);
     let (mut least, mut most) = (f64::MAX, 0.0_f64);
-    // More than a busy machine is late, of the 40 ms that are asked for.
+    // A variation of 10 ms, of the planted 40 ms, is more than a busy machine causes by being late.
     let wanders = (0..40).any(|_| {
         let time = helper::round_trip(&lab);
         (least, most) = (least.min(time), most.max(time));
@@ -139,7 +139,7 @@ pub(super) fn delays_wander() {
     echo.kill().expect("its end");
 }
 
-/// Whether a round trip takes so many periods, as far as a busy machine keeps time.
+/// Whether a round trip takes this number of periods; a busy machine may be a little late.
 fn is_whole(time: f64, period: f64, periods: f64) -> Result<f64, String> {
     let off = (time / period - periods).abs();
     (off < 0.2)
@@ -152,7 +152,7 @@ pub(super) fn packets_wait_for_a_tick() {
     let lab = lab(&["delay:6ms,reverse"]);
     let mut echo = helper::echo(&lab);
     for code in ["hold:far,4ms", "hold:near,4ms"] {
-        // Planted: without a tick a round trip ends between two.
+        // Planted: without a tick, a round trip is no whole number of periods.
         answer(|| match helper::round_trip(&lab) {
             free if is_whole(free, PERIOD, 2.0).is_err() => Ok(()),
             free => Err(format!("{free} ms without a tick")),
@@ -206,8 +206,8 @@ pub(super) fn a_host_shapes_its_own_port() {
     let back = iperf3(&lab, &["-t", "1", "-R"]);
     println!("{:.1} Mb/s, {:.1} in reverse", shaped / 1e6, back / 1e6);
     assert!(back > shaped * 1.5 || free < 2.0 * most, "{back} in reverse");
-    let again = lab.plant(&"queue:near,1Gb/s,30KiB".parse().expect("a fault"));
-    assert!(matches!(again, Err(LabError::NotPlantable { .. })), "{again:?}");
+    let retransmits = lab.plant(&"queue:near,1Gb/s,30KiB".parse().expect("a fault"));
+    assert!(matches!(retransmits, Err(LabError::NotPlantable { .. })), "{retransmits:?}");
     lab.remove(&shape).expect("removed");
     assert_eq!(port(&lab, Host::Near, "eth0").queue, None);
 }
@@ -225,7 +225,7 @@ pub(super) fn a_short_queue_drops_in_the_host() {
     }
 }
 
-/// What a host's port moves, in bits per second.
+/// The rate at which a host's port moves bytes, in bits per second; `of` selects received or sent bytes.
 fn moved(lab: &Lab, host: Host, of: impl Fn(&PortStatus) -> u64) -> f64 {
     let (start, before) = (Instant::now(), of(&port(lab, host, "eth0")));
     std::thread::sleep(Duration::from_millis(700));
@@ -233,9 +233,9 @@ fn moved(lab: &Lab, host: Host, of: impl Fn(&PortStatus) -> u64) -> f64 {
     bytes as f64 * 8.0 / start.elapsed().as_secs_f64()
 }
 
-/// Whether so much traffic arrived as was asked for, and whether the host at the other end sent it.
+/// Whether as much traffic arrived as was planted, and whether the host at the other end sent it.
 fn crosses(received: f64, sent: f64, by_end: bool) -> Result<(), String> {
-    // Headers come on top, and a busy machine is late.
+    // The port also counts headers, and a busy machine sends late.
     within(received, &(60e6..250e6))?;
     let as_said = (sent > 50e6) == by_end;
     as_said.then_some(()).ok_or_else(|| format!("{sent} sent by the other end"))
@@ -260,12 +260,12 @@ pub(super) fn other_traffic_crosses_the_path() {
         let rest = received(receiver);
         assert!(rest < 1e6, "{code}: {rest} once it is removed");
     }
-    // Planted: traffic of the other kind, none, and too much.
+    // Planted: traffic with the wrong origin, no traffic, and too much.
     assert!(crosses(200e6, 200e6, false).is_err() && crosses(200e6, 0.0, true).is_err());
     assert!(crosses(0.0, 0.0, false).is_err() && crosses(900e6, 0.0, false).is_err());
 }
 
-/// Time that a busy program on a CPU waited for it, over the time that it ran.
+/// Time that a busy program waited for a CPU, over the time that it ran on it.
 fn waiting(lab: &Lab, cpu: usize) -> f64 {
     let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
     let program = Program::new("sh").args(["-c", script]).cpus([cpu]);
@@ -349,8 +349,8 @@ pub(super) fn programs_stop_and_go_on() {
     running.kill().expect("its end");
 }
 
-/// Checks the shares of a CPU: a quota of 20 % throttles its own side only, and no longer once it is removed. A
-/// machine that others use leaves less than a CPU to the side that is not throttled.
+/// Checks three shares of a CPU: a quota of 20 % throttles only its own side, and no longer once it is removed. On a
+/// machine that others use, a side that is not throttled gets less than a whole CPU.
 fn is_throttled([throttled, other, free]: [f64; 3]) -> Result<(), String> {
     assert!(throttled < 0.25, "{throttled}");
     within(other, &(0.3..2.0))?;
@@ -360,7 +360,7 @@ fn is_throttled([throttled, other, free]: [f64; 3]) -> Result<(), String> {
 pub(super) fn a_quota_throttles_or_is_refused_in_words() {
     let lab = lab(&[]);
     let spin = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
-    // CPU time over the time that passed.
+    // CPU time of the program over the time that passed.
     let share = |host| {
         let start = Instant::now();
         let line = text(&shell(&lab, host, spin).stdout);
@@ -384,7 +384,8 @@ pub(super) fn a_quota_throttles_or_is_refused_in_words() {
         println!("{throttled:.2} of a CPU, {other:.2} on the other side, {free:.2} without");
         is_throttled([throttled, other, free])
     });
-    // Planted: the other side is throttled as well, or still after it was removed; or nobody is.
+    // Planted: the other side is throttled too; the quota still throttles after it was removed; or no side is
+    // throttled.
     assert!(is_throttled([0.2, 0.2, 0.9]).is_err() && is_throttled([0.2, 0.9, 0.2]).is_err());
     let nobody = outcome_of(|| drop(is_throttled([0.9; 3])));
     assert_eq!(nobody, Outcome::Failed);
@@ -421,7 +422,7 @@ pub(super) fn faults_are_planted_on_a_bridge() {
     echo.kill().expect("its end");
 }
 
-/// One of each kind that can be planted in any lab.
+/// One fault of each kind that can be planted in any lab.
 const ALL: &[&str] = &[
     "path-rate:100Mb/s,shallow,forward",
     "police:500Mb/s,forward",
@@ -446,7 +447,7 @@ const ALL: &[&str] = &[
     "environment:near,PLANTED=1",
 ];
 
-/// What a fault may leave changed.
+/// Everything in the hosts that a removed fault might have left changed.
 fn state(lab: &Lab) -> String {
     let hosts = [Host::Near, Host::Router, Host::Far];
     let ports = hosts.map(|host| lab.ports(host).expect("ports")).concat();
@@ -466,7 +467,7 @@ pub(super) fn any_two_faults_are_planted_and_undone() {
     planted_and_undone(ALL.len());
 }
 
-/// Plants each fault with up to `beside` of those that follow it, and removes both.
+/// Plants each fault together with each of up to `beside` faults that follow it in the list, and removes both.
 fn planted_and_undone(beside: usize) {
     let lab = lab(&[]);
     let before = state(&lab);

@@ -8,14 +8,14 @@ use linerate_lab::{Fault, Host, Lab, LabError, Program, Running, Spec};
 use super::{lab, shell, text};
 use crate::harness::{answer, need, skip};
 
-/// An iperf3 server in far; a client in near; the receiver's bits per second.
+/// The rate that an iperf3 server on far received from a client on near, in bits per second.
 pub(super) fn iperf3(lab: &Lab, arguments: &[&str]) -> f64 {
     let result = iperf3_result(lab, arguments);
     let rate = result["end"]["sum_received"]["bits_per_second"].as_f64();
     rate.expect("a rate")
 }
 
-/// The rate without a fault, which must be more than the fault carries at most: else the fault would show nothing.
+/// The rate without a fault. It must be higher than the fault permits, otherwise the fault would show no effect.
 pub(super) fn free_rate(lab: &Lab, arguments: &[&str], most: f64) -> f64 {
     answer(|| exceeds(iperf3(lab, arguments), most))
 }
@@ -26,10 +26,10 @@ fn exceeds(rate: f64, most: f64) -> Result<f64, String> {
         .ok_or_else(|| format!("without the fault {rate}, which with it is {most} at most"))
 }
 
-/// Checks that the rate is as expected. A machine that stands still for a while loses time that no shaper makes
-/// up for, so the test is repeated then.
+/// Checks that the rate is within the range. A machine that stands still for a while loses time that no shaper makes up
+/// for; the measurement is then repeated.
 pub(super) fn iperf3_within(lab: &Lab, arguments: &[&str], range: Range<f64>, free: f64) -> f64 {
-    // Planted: the rate without the fault, as if it did nothing.
+    // Planted: the rate without the fault, as if the fault had no effect.
     assert!(within(free, &range).is_err(), "{free} without the fault");
     answer(|| within(iperf3(lab, arguments), &range))
 }
@@ -48,14 +48,14 @@ pub(super) fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value 
     let done = lab.spawn(Host::Near, &client).expect("iperf3").finish();
     let done = done.expect("its end");
     assert!(done.status.success(), "{}", text(&done.stdout));
-    // The next server needs the port.
+    // The next iperf3 server needs the same TCP port.
     server.wait().expect("its end");
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
 fn wait_for_listener(lab: &Lab, server: &mut Running) {
     for _ in 0..200 {
-        // 1451 is 5201, iperf3's port; 0A is the state of a listener.
+        // 1451 is iperf3's port 5201 in hexadecimal; 0A is the state of a listening socket.
         let done = shell(lab, Host::Far, "grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6");
         if done.status.success() {
             return;
@@ -86,12 +86,12 @@ fn forwarded_bytes(lab: &Lab) -> u64 {
 fn token_bucket(rate: &str, bits: f64) {
     need("iperf3");
     let lab = lab(&[]);
-    // Payload of a frame of MTU 1500, without preamble, gap and checksum.
+    // Payload in frames of MTU 1500; preamble, gap and checksum are not counted.
     let most = bits * 1448.0 / 1514.0;
     let free = free_rate(&lab, &["-t", "1"], most);
     let fault: Fault = format!("path-rate:{rate},deep,forward").parse().expect("a fault");
     lab.plant(&fault).expect("planted");
-    // On a machine that is hardly fast enough for the rate, the machine is the limit now and then.
+    // On a machine that is hardly fast enough for the rate, the machine is sometimes the limit.
     let least = most.min(free / 3.0) * 0.9;
     let limited = iperf3_within(&lab, &["-t", "3", "-O", "1"], least..most * 1.02, free);
     println!("{rate}: {:.4} of what the bucket allows", limited / most);
@@ -110,7 +110,7 @@ pub(super) fn token_bucket_holds_1_gigabit() {
 pub(super) fn token_bucket_holds_5_gigabits() {
     need("iperf3");
     let free = iperf3(&lab(&[]), &["-t", "1"]);
-    // Not each machine can: then nothing is learned here.
+    // On a machine that cannot carry this rate the test shows nothing.
     if exceeds(free, 5e9).is_err() {
         skip("5-gigabits", &format!("a lab carries only {free} b/s here"));
     }
@@ -136,8 +136,8 @@ pub(super) fn small_buffers_bind() {
     let lab = lab(&["delay:20ms"]);
     let rate = || iperf3(&lab, &["-t", "2", "-O", "1"]);
     let free = rate();
-    // Bytes in flight are at most the buffer, so the rate is at most this. On a busy machine the ends of
-    // iperf3 do not begin to count at the same time: half of it is left for that.
+    // Bytes in flight are at most the buffer, so the rate is at most this. On a busy machine the two ends of iperf3
+    // begin to count at different times: one half is added for that.
     let most = 256.0 * 1024.0 * 8.0 / 0.02 * 1.5;
     for text in ["receive-window:far,256KiB", "send-buffer:near,256KiB"] {
         let fault: Fault = text.parse().expect("a fault");
@@ -148,17 +148,18 @@ pub(super) fn small_buffers_bind() {
         assert!(bound > most.min(free) / 8.0, "{text}: {bound} of {free}");
         lab.remove(&fault).expect("removed");
     }
-    let again = rate();
-    assert!(again > free / 4.0, "{again} of {free} once the buffers are large again");
+    let restored = rate();
+    assert!(restored > free / 4.0, "{restored} of {free} once the buffers are large again");
 }
 
 pub(super) fn delay_carries_2_gigabits() {
     need("iperf3");
     let lab = lab(&["path-rate:2Gb/s,deep,forward"]);
     let free = iperf3(&lab, &["-t", "2", "-O", "1", "-P", "4"]);
-    // A forwarder whose CPU was taken away for a tenth of a second has no room for what arrives.
+    // If the process on the wire loses its CPU for a tenth of a second, its ring has no room for packets, so it may
+    // lose some.
     answer(|| nothing_is_lost(carries(&lab, free)));
-    // Planted: one packet, either way.
+    // Planted: one lost packet, in either direction.
     assert!(nothing_is_lost([1, 0]).is_err() && nothing_is_lost([0, 1]).is_err());
 }
 
@@ -167,11 +168,11 @@ fn nothing_is_lost(lost: [u64; 2]) -> Result<(), String> {
     none.then_some(()).ok_or_else(|| format!("{lost:?} packets were lost"))
 }
 
-/// What is lost of each way while four streams cross a delay.
+/// Frames that the process on the wire lost in each direction while four streams cross a delay.
 fn carries(lab: &Lab, free: f64) -> [u64; 2] {
     let delay: Fault = "delay:20ms".parse().expect("a fault");
     lab.plant(&delay).expect("planted");
-    // One stream would be held back by its send buffer.
+    // One stream would be limited by its send buffer.
     let rate = iperf3(lab, &["-t", "4", "-O", "2", "-P", "4"]);
     let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
     println!("{:.3} Gb/s; {forwarded:?}", rate / 1e9);

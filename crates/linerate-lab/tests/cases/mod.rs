@@ -1,4 +1,4 @@
-//! The cases.
+//! The cases of the tests of labs.
 
 mod faults;
 mod load;
@@ -13,7 +13,7 @@ use crate::helper;
 
 pub(crate) use traces::own_a_lab;
 
-/// Cases of what rights may change: labs that are built and end, programs on their CPUs, what is refused.
+/// Cases that may depend on the user's rights: labs that are built and end, programs on their CPUs, refused requests.
 pub(crate) const OF_RIGHTS: &[Case] = &[
     ("builds_and_runs_programs", builds_and_runs_programs),
     ("programs_stay_on_their_cpus", programs_stay_on_their_cpus),
@@ -40,8 +40,8 @@ pub(crate) const OF_RIGHTS: &[Case] = &[
     ("faults_are_planted_on_a_bridge", faults::faults_are_planted_on_a_bridge),
 ];
 
-/// Cases of what packets meet in a lab, which is the same whoever owns it. Names that start with `long::` are left
-/// to `./test.sh --long`.
+/// Cases about packets in a lab, which do not depend on the user's rights. Names that start with `long::` are run only
+/// by `./test.sh --long`.
 pub(crate) const OF_PATHS: &[Case] = &[
     ("congestion_control_is_chosen", load::congestion_control_is_chosen),
     ("long::token_bucket_holds_100_megabits", load::token_bucket_holds_100_megabits),
@@ -121,7 +121,7 @@ fn delay_is_what_was_asked_for() {
     lab.plant(&fault).expect("a delay");
     let delayed = helper::round_trip(&lab);
     println!("round trip {plain:.3} ms, with 20 ms of delay {delayed:.3} ms");
-    // Never less; how much more is up to how busy the machine is.
+    // The round trip is never shorter than the delay; on a busy machine it may be much longer.
     assert!(delayed >= 20.0, "{delayed} after {plain}");
     let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
     assert_eq!(forwarded.lost, [0, 0]);
@@ -134,7 +134,7 @@ fn delay_is_what_was_asked_for() {
     println!("with 0.3 ms of delay {short:.3} ms");
     assert!(short >= 0.3, "{short} ms");
     lab.remove(&one_way).expect("removed");
-    // The delay is gone when one of many round trips takes less than it.
+    // The delay is gone if one of many round trips is shorter than it.
     assert!((0..100).any(|_| helper::round_trip(&lab) < 20.0));
     echo.kill().expect("its end");
 }
@@ -169,8 +169,8 @@ fn a_variable_reaches_the_programs_of_its_side() {
     let seen = |host| text(&shell(&lab, host, "echo $PLANTED $ANOTHER").stdout);
     assert_eq!(seen(Host::Near), "a, b=c");
     assert_eq!(seen(Host::Far), "");
-    let again: Fault = "environment:near,PLANTED=d".parse().expect("a fault");
-    lab.plant(&again).expect_err("two values of one variable");
+    let second: Fault = "environment:near,PLANTED=d".parse().expect("a fault");
+    lab.plant(&second).expect_err("two values of one variable");
     let another: Fault = "environment:near,ANOTHER=d".parse().expect("a fault");
     lab.plant(&another).expect("planted");
     assert_eq!(seen(Host::Near), "a, b=c d");
@@ -196,7 +196,7 @@ fn a_direct_lab_has_no_router() {
 fn two_labs_live_and_die_apart() {
     let first = lab(&[]);
     let second = lab(&["delay:1ms"]);
-    // Would wait for ever if the second held the first's socket.
+    // This would wait forever if the second lab's processes held the first lab's socket.
     drop(first);
     let done = shell(&second, Host::Near, "echo alive");
     assert_eq!(text(&done.stdout), "alive");
@@ -253,7 +253,7 @@ fn mtu_holds_on_every_port() {
         lab.remove(&fault).expect("removed");
         assert_eq!(mtus(), [1500; 5]);
     }
-    // IPv6 goes below 1280, and comes back.
+    // IPv6 disappears at an MTU below 1280, and must be restored.
     let fault: Fault = "mtu:1000".parse().expect("a fault");
     lab.plant(&fault).expect("planted");
     lab.remove(&fault).expect("removed");
@@ -270,8 +270,8 @@ fn a_delay_keeps_other_faults() {
     let delay: Fault = "delay:1ms".parse().expect("a fault");
     lab.plant(&delay).expect("planted");
     assert_eq!(kinds(), both);
-    let again = lab.plant(&delay).expect_err("it is there already");
-    assert!(matches!(again, LabError::NotPlantable { .. }), "{again}");
+    let second = lab.plant(&delay).expect_err("it is there already");
+    assert!(matches!(second, LabError::NotPlantable { .. }), "{second}");
     lab.remove(&delay).expect("removed");
     assert_eq!(kinds(), both);
     let rmem = shell(&lab, Host::Near, "cut -f3 /proc/sys/net/ipv4/tcp_rmem");

@@ -1,4 +1,4 @@
-//! What is left of a lab when it ends in each of its ways: nothing.
+//! Checks that nothing of a lab is left, in whichever way it ends.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,7 +12,7 @@ use linerate_lab::{Host, Lab, LabError, Program};
 use super::{lab, shell, text};
 use crate::helper;
 
-/// The namespaces that the lab's programs are in, as the links in /proc name them.
+/// The namespaces of the lab's programs, as the links in /proc name them.
 fn namespaces(lab: &Lab) -> HashSet<String> {
     let script = "for n in user pid mnt net; do readlink /proc/self/ns/$n; done";
     let hosts = [Host::Near, Host::Router, Host::Far];
@@ -20,7 +20,7 @@ fn namespaces(lab: &Lab) -> HashSet<String> {
     lines.iter().flat_map(|all| all.lines().map(str::to_owned)).collect()
 }
 
-/// A program in each host that would run for ever.
+/// Starts a program in each host that would run forever.
 fn keep_busy(lab: &Lab) {
     for host in [Host::Near, Host::Router, Host::Far] {
         let forever = Program::new("sh").args(["-c", "sleep 100000 & sleep 100000"]);
@@ -28,7 +28,7 @@ fn keep_busy(lab: &Lab) {
     }
 }
 
-/// The processes that are in, or hold on to, one of the namespaces.
+/// The processes that are in one of the namespaces, or hold it open.
 fn holders(namespaces: &HashSet<String>) -> Vec<PathBuf> {
     let links = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
     let processes = links("/proc".into()).filter(|entry| {
@@ -46,7 +46,7 @@ fn holders(namespaces: &HashSet<String>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The kernel ends a PID namespace soon, not at once.
+/// Waits until no process is left: the kernel ends a PID namespace soon, but not at once.
 fn assert_gone(namespaces: &HashSet<String>) {
     let start = Instant::now();
     while !holders(namespaces).is_empty() {
@@ -59,14 +59,14 @@ pub(super) fn nothing_is_left_of_a_dropped_lab() {
     let lab = lab(&["delay:20ms"]);
     keep_busy(&lab);
     let namespaces = namespaces(&lab);
-    // User, PID, and for each host a network and a mount namespace.
+    // A user and a PID namespace, and for each host a network and a mount namespace.
     assert_eq!(namespaces.len(), 8, "{namespaces:?}");
     assert!(holders(&namespaces).len() > 8, "the search finds nothing");
     drop(lab);
     assert_gone(&namespaces);
 }
 
-/// Starts this program as the owner of a lab, and reads the lab's namespaces from it.
+/// Starts this program as the owner of a lab, and reads the lab's namespaces from its output.
 fn owner() -> (Child, HashSet<String>) {
     let mut owner = Command::new(std::env::current_exe().expect("this program's path"))
         .args(["--helper", "owner"])

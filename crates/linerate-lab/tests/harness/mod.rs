@@ -1,4 +1,4 @@
-//! Runs each case in a process of its own, as root and as an ordinary user.
+//! Runs each case in its own process, as root and as an ordinary user.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -8,25 +8,25 @@ use std::process::{Command, exit};
 use linerate_test::program::{self, Outcome};
 use linerate_test::{ask, turn};
 
-/// A case: its name, and what panics if it fails.
+/// A case: its name, and a function that panics if the case fails.
 pub(crate) type Case = (&'static str, fn());
 
-/// Who runs a case.
+/// The user as whom a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Own,
-    /// An ordinary user: whoever runs the tests, unless that is root.
+    /// An ordinary user: the one who runs the tests, or `nobody` if that is root.
     Ordinary,
 }
 
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
-/// How a case reports that it was skipped, or had no answer.
+/// Exit code of a case that was skipped, or that the machine disturbed each time.
 const SKIPPED: i32 = 77;
 
-/// Runs one case if asked to, or all that are wanted: those `by_each` as each user, those `by_one` as
-/// an ordinary user alone.
+/// Runs one case if `--case` names it, else all wanted cases: those `by_each` as root, if root runs the tests, and as
+/// an ordinary user; those `by_one` only as an ordinary user.
 pub(crate) fn main(by_each: &[Case], by_one: &[Case]) {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let all = || by_each.iter().chain(by_one);
@@ -55,7 +55,7 @@ fn run(name: &str, user: User) -> Outcome {
     if user == User::Own || !is_root() {
         return run_as(name, program(), None);
     }
-    // The build folder may be closed to others: the copy is not.
+    // Other users may not have access to the build folder, so the program is copied.
     let folder = tempfile::tempdir_in("/tmp").expect("a folder");
     let copy = folder.path().join("namespaces");
     std::fs::copy(program(), &copy).expect("a copy");
@@ -86,18 +86,18 @@ pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
-/// Asks until there is an answer. Ends the case if the machine was disturbed each time.
+/// Repeats `attempt` until it returns `Ok`. Ends the case as skipped if the machine was disturbed each time.
 pub(crate) fn answer<T, F: FnMut() -> Result<T, String>>(attempt: F) -> T {
     ask(&turn(), attempt).unwrap_or_else(|| exit(SKIPPED))
 }
 
-/// Ends the case as skipped, loudly, where something is lacking.
+/// Ends the case as skipped, and reports what is lacking.
 pub(crate) fn skip(lacking: &str, why: &str) -> ! {
     linerate_test::skip(lacking, why);
     exit(SKIPPED)
 }
 
-/// Ends the case as skipped, loudly, if a program that it needs is not installed.
+/// Ends the case as skipped if a program that it needs is not installed, and reports that.
 pub(crate) fn need(program: &str) {
     if !linerate_test::has(program) {
         exit(SKIPPED);

@@ -1,4 +1,4 @@
-//! What the test program does when it is started again inside a lab.
+//! The helpers: this test program, started again inside a lab.
 
 use std::env;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use linerate_lab::{Host, Lab, Program, Running};
 
 const PORT: u16 = 7700;
 
-/// Acts as a helper if asked to.
+/// Acts as a helper if `--helper` is given; returns whether it did.
 pub(crate) fn main() -> bool {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -26,13 +26,12 @@ fn program() -> Program {
     Program::new(env::current_exe().expect("this program's path")).arg("--helper")
 }
 
-/// Starts a server in far that sends back what it gets.
+/// Starts a server on far that sends each byte back.
 pub(crate) fn echo(lab: &Lab) -> Running {
     lab.spawn(Host::Far, &program().arg("echo")).expect("a server")
 }
 
-/// The median round trip from near to far, in milliseconds: the shorter of IPv4 and IPv6, each of
-/// which must get through.
+/// The median round trip from near to far, in milliseconds: the shorter one of IPv4 and IPv6. Both must work.
 pub(crate) fn round_trip(lab: &Lab) -> f64 {
     let addresses = lab.addresses(Host::Far);
     let v4 = SocketAddr::from((addresses.v4, PORT));
@@ -75,7 +74,7 @@ fn measure(address: &str) {
     println!("{}", times[times.len() / 2]);
 }
 
-/// The server may not listen yet.
+/// Connects to the server; tries again, because the server may not listen yet.
 fn connect(address: &str) -> TcpStream {
     for _ in 0..500 {
         if let Ok(stream) = TcpStream::connect(address) {

@@ -1,27 +1,27 @@
-//! Answers that are received as bytes, in the order of their messages, for transports without losses.
+//! Answers that are received as a stream of bytes in the order of their messages, for transports without loss.
 
 use linerate_sys::clock;
 
 use super::Answer;
 use crate::pages::Pages;
 
-/// Bytes received at a time for the answers of several messages, or one message if that is larger.
+/// Size of the receive buffer in bytes if several messages may be in flight, or one message if that is larger.
 const SEVERAL: usize = 64 * 1024;
 
-/// The bytes of answers, and how many messages were sent and answered in a step.
+/// The bytes of answers, and the number of messages that were sent and answered in a step.
 pub(crate) struct Answers {
     bytes: Pages,
     size: usize,
-    /// Number of bytes that are received at a time.
+    /// Size of the receive buffer in bytes.
     room: usize,
-    /// Number of bytes of the next answer that have arrived.
+    /// Number of bytes of the next answer that were received so far.
     received: usize,
     sent: u64,
     answered: u64,
 }
 
 impl Answers {
-    /// Makes room for answers of `size` bytes; `several` messages may be in flight at a time.
+    /// Makes the state for answers of `size` bytes. With `several`, more than one message may be in flight at a time.
     pub(crate) fn new(size: u32, several: bool) -> Self {
         let size = size as usize;
         Self {
@@ -34,7 +34,7 @@ impl Answers {
         }
     }
 
-    /// Allocates the buffer, and begins a step.
+    /// Allocates the receive buffer, and begins a step.
     pub(crate) fn begin(&mut self) {
         self.bytes.ensure(self.room);
         (self.received, self.sent, self.answered) = (0, 0, 0);
@@ -51,21 +51,21 @@ impl Answers {
         self.sent
     }
 
-    /// Returns the number of bytes that the next answer still lacks.
+    /// Returns how many bytes of the next answer were not received yet.
     pub(crate) fn missing(&self) -> usize {
         self.size - self.received
     }
 
-    /// Returns the buffer for the next bytes.
+    /// Returns the buffer for the bytes that are received next.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        // A buffer of one message holds each part at its place in the message.
+        // If the buffer has the size of one answer, each part is received at its place in the answer.
         let from = if self.room == self.size { self.received } else { 0 };
         &mut self.bytes.bytes_mut()[from..]
     }
 
-    /// Adds bytes that were received, and passes on the answers that are now complete. Returns false if one answers a
-    /// message that was not sent.
+    /// Counts bytes that were received, and passes each answer that is now complete to `take`. Returns false if an
+    /// answer belongs to no message that was sent.
     #[inline]
     pub(crate) fn add(&mut self, bytes: usize, mut take: impl FnMut(Answer) -> bool) -> bool {
         self.received += bytes;

@@ -1,8 +1,8 @@
-//! Round trips in closed loop: a message is sent when the previous one is answered, or at fixed times if the answers
-//! arrive in time.
+//! Round trips in closed loop: the next message is sent when the previous one is answered or, with an interval, at
+//! fixed times if the answers are received before.
 //!
-//! If messages may be lost, the next one is sent after a timeout. An answer that arrives later still counts, with its
-//! round-trip time.
+//! If messages may be lost, the next message is sent after a timeout. If the answer is received after that, it still
+//! counts, with its round-trip time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,60 +14,61 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::times::Times;
 use crate::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Timeout for an answer that may be lost, in multiples of the usual round trip.
+/// Timeout for an answer that may be lost, as a multiple of the usual round trip.
 const TRIPS: u64 = 8;
-/// Longest wait for an answer once the step is over, in nanoseconds. A later answer is ignored.
+/// Longest wait for an answer after the end of the step, in nanoseconds. An answer after that is ignored.
 pub(crate) const ENDING: u64 = 2_000_000_000;
-/// Number of last messages whose late answers still count, if answers may be lost. A power of two.
+/// Number of most recent messages whose late answers still count, if answers may be lost. It is a power of two.
 const LATE: usize = 256;
 
-/// The state of a round trip.
+/// The state of the current round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// No message is in progress.
     Idle,
-    /// The next message is not due yet, or was not announced.
+    /// The next message is to be sent, but is not due or not announced yet.
     Due,
-    /// A part of the message may have been sent.
+    /// The message is being sent; a part of it may have been sent already.
     Sending,
-    /// The answer to the message is awaited.
+    /// The message was sent, and its answer is waited for.
     Waiting,
 }
 
 /// A message that was sent and may be lost.
 #[derive(Debug, Clone, Copy, Default)]
-struct Asked {
+struct Request {
     /// Time at which the message should have been sent; zero once it is answered.
     intended: u64,
     /// Whether the message was due in the time that counts.
     counts: bool,
 }
 
-/// Sends messages one at a time, and times their answers.
+/// Sends messages one at a time, and measures their round-trip times.
 pub(crate) struct ClosedLoop<A> {
     asker: A,
     schedule: Schedule,
 }
 
-/// The times of messages.
+/// When messages are sent, and the times of their round trips.
 struct Schedule {
     interval: u64,
-    /// How answers are waited for.
+    /// How the thread waits for answers.
     wait: Wait,
     times: Times,
     unread: Times,
     advice: Arc<Advice>,
     state: State,
-    /// Time at which the current message, or the next one, should be sent; zero before the first of a step.
+    /// Time at which the current or the next message should be sent; zero before the first message of a step.
     intended: u64,
     answered: u64,
-    /// Usual round trip: the last one, or a smoothed one if answers may be lost; zero before the first.
+    /// Usual round trip in nanoseconds: the last one or, if answers may be lost, a moving average; zero before the
+    /// first.
     usual: u64,
-    /// Last messages by number, if messages may be lost.
-    asked: Box<[Asked; LATE]>,
-    /// Time at which the current message was sent.
+    /// The most recent messages, by number modulo `LATE`, if messages may be lost.
+    requests: Box<[Request; LATE]>,
+    /// Time from which the timeout of the current message counts: when it was sent.
     since: u64,
-    /// Number of messages that were sent, and of those in the measured time that have no answer.
+    /// Number of messages sent in the step, and of messages due in the time that counts that have no answer yet.
     sent: u64,
     lost: u64,
     /// Time at which the step ended.
@@ -81,20 +82,20 @@ impl Schedule {
         if unread {
             self.unread.renew()?;
         }
-        self.asked.fill(Asked::default());
+        self.requests.fill(Request::default());
         (self.sent, self.answered, self.lost, self.intended) = (0, 0, 0, 0);
         self.state = State::Idle;
         self.ending = None;
         Ok(())
     }
 
-    /// Returns whether the next message is due at once, not at a fixed time.
+    /// Returns whether the next message is due at once, and not at a fixed time.
     #[inline]
     fn is_unpaced(&self) -> bool {
         self.interval == 0 || self.ending.is_some()
     }
 
-    /// Waits until the next message is due, but at most for `wait`; returns whether it may be sent now.
+    /// Waits until the next message is due, but at most for `wait`; returns whether it is due now.
     fn is_due(&self, wait: Duration) -> bool {
         if self.is_unpaced() {
             return true;
@@ -103,7 +104,7 @@ impl Schedule {
         clock::now() >= self.intended
     }
 
-    /// Returns the number of messages that are certainly sent in a short time.
+    /// Returns how many messages will certainly be sent within a short time, and so may be announced.
     fn soon(&self) -> u64 {
         match self.usual {
             0 => 1,
@@ -111,31 +112,32 @@ impl Schedule {
         }
     }
 
-    /// Notes that the current message, which may be lost, was sent.
+    /// Records that the current message was sent, on a transport that may lose it.
     fn note_sent(&mut self) {
         self.since = if self.is_unpaced() { self.intended } else { clock::now() };
         let (intended, counts) = (self.intended, self.advice.counts(self.intended));
-        self.asked[self.sent as usize % LATE] = Asked { intended, counts };
+        self.requests[self.sent as usize % LATE] = Request { intended, counts };
         self.lost += u64::from(counts);
         self.sent += 1;
     }
 
-    /// Returns the message with this number, which may be lost; `None` if its answer is no longer awaited.
-    fn awaited(&mut self, number: u64) -> Option<Asked> {
+    /// Takes the message with this number out of the list of unanswered messages; `None` if it is answered already or
+    /// too old.
+    fn awaited(&mut self, number: u64) -> Option<Request> {
         let age = self.sent.wrapping_sub(number);
         if age == 0 || age > LATE as u64 {
             return None;
         }
-        let asked = std::mem::take(&mut self.asked[number as usize % LATE]);
-        Some(asked).filter(|asked| asked.intended > 0)
+        let request = std::mem::take(&mut self.requests[number as usize % LATE]);
+        Some(request).filter(|request| request.intended > 0)
     }
 
-    /// Records the answer to the current message, if no message can be lost.
+    /// Records the answer to the current message, on a transport without loss.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         let time = answer.at.saturating_sub(self.intended);
-        // The time at which the message was due decides, not the time of its answer, so that a stall at the end is
-        // visible.
+        // Whether a message counts depends on when it was due, not on when it was answered, so that a stall at the end
+        // of the step is visible.
         if self.advice.counts(self.intended) {
             self.times.record(time, 1);
         }
@@ -145,13 +147,13 @@ impl Schedule {
         true
     }
 
-    /// Records an answer if messages may be lost; returns false if it is not awaited.
+    /// Records an answer on a transport that may lose messages; returns false if its message is not waited for.
     fn take_late(&mut self, answer: Answer) -> bool {
-        let Some(asked) = self.awaited(answer.number) else {
+        let Some(request) = self.awaited(answer.number) else {
             return false;
         };
-        let time = answer.at.saturating_sub(asked.intended);
-        if asked.counts {
+        let time = answer.at.saturating_sub(request.intended);
+        if request.counts {
             self.times.record(time, 1);
             self.lost -= 1;
             if let Some(unread) = answer.unread {
@@ -169,16 +171,17 @@ impl Schedule {
         true
     }
 
-    /// Ends the round trip. The next message is due an interval after this one should have been sent. If that time
-    /// has passed, the schedule is shifted: otherwise each message would inherit the delays of all previous ones.
+    /// Ends the round trip. The next message is due one interval after the current one should have been sent. If that
+    /// time has passed, the schedule is shifted to now: otherwise each message would inherit the delays of all previous
+    /// ones.
     #[inline]
     fn next(&mut self, now: u64) {
         self.intended = (self.intended + self.interval).max(now);
         self.state = State::Idle;
     }
 
-    /// Continues with the next message if this one is lost, or if its answer takes longer than the timeout, so that
-    /// it may be lost.
+    /// Continues with the next message if the current one is known to be lost, or if its answer takes longer than the
+    /// timeout.
     fn give_up(&mut self, (least, most): (u64, u64), is_lost: bool) {
         if self.state != State::Waiting {
             return;
@@ -192,13 +195,13 @@ impl Schedule {
         if is_lost || now.saturating_sub(self.since) > patience {
             self.next(now);
         } else if over {
-            let asked = self.awaited(self.sent - 1);
-            self.lost -= u64::from(asked.is_some_and(|asked| asked.counts));
+            let request = self.awaited(self.sent - 1);
+            self.lost -= u64::from(request.is_some_and(|request| request.counts));
             self.next(now);
         }
     }
 
-    /// Returns the number of messages without an answer, except the current one.
+    /// Returns the number of messages without an answer, not counting the current message.
     fn missing(&self) -> u64 {
         let under_way = u64::from(self.state == State::Waiting);
         (self.sent - self.answered).saturating_sub(under_way)
@@ -206,7 +209,7 @@ impl Schedule {
 }
 
 impl<A: Asker> ClosedLoop<A> {
-    /// Makes a loop that sends messages by `asker`, at least `interval` apart. A `busy` thread spins instead of
+    /// Makes a loop that sends messages through `asker`, at least `interval` apart. A `busy` thread polls instead of
     /// sleeping.
     pub(crate) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
@@ -221,7 +224,7 @@ impl<A: Asker> ClosedLoop<A> {
                 intended: 0,
                 answered: 0,
                 usual: 0,
-                asked: Box::new([Asked::default(); LATE]),
+                requests: Box::new([Request::default(); LATE]),
                 since: 0,
                 sent: 0,
                 lost: 0,
@@ -230,7 +233,7 @@ impl<A: Asker> ClosedLoop<A> {
         }
     }
 
-    /// Continues the current round trip; returns the number of answers received.
+    /// Continues the current round trip; returns the number of answers received in this call.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         if self.schedule.state == State::Due {
             let soon = || self.schedule.soon();
@@ -257,7 +260,7 @@ impl<A: Asker> ClosedLoop<A> {
         Ok(self.schedule.answered - before)
     }
 
-    /// Sends the current message; returns true once all of it is sent.
+    /// Sends the current message, or a part of it; returns true once all of it is sent.
     #[inline]
     fn send(&mut self) -> Result<bool, LoadError> {
         let sent = self.asker.send(true)?;
@@ -267,7 +270,7 @@ impl<A: Asker> ClosedLoop<A> {
             }
             self.schedule.state = State::Waiting;
         } else if A::LOSSY {
-            // Nothing of the message was sent.
+            // The transport refused the message as a whole, so it is due again.
             self.schedule.state = State::Due;
         }
         Ok(sent)
@@ -277,7 +280,7 @@ impl<A: Asker> ClosedLoop<A> {
 impl<A: Asker> Worker for ClosedLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // If the kernel refuses exact timers, paced messages are only sent later, and their times show this.
+        // If the kernel refuses exact timers, paced messages are sent a little late, and their times include that.
         let _ = thread::exact_timers();
         self.schedule.begin(advice, A::SAYS_UNREAD)
     }
@@ -308,7 +311,7 @@ impl<A: Asker> Worker for ClosedLoop<A> {
         self.schedule.ending.get_or_insert_with(clock::now);
         let announced = self.asker.announced() > 0;
         match self.schedule.state {
-            // The other end was not told of this message, so it is not sent any more.
+            // This message was not announced to the other end, so it need not be sent after the end of the step.
             State::Due if !announced => self.schedule.state = State::Idle,
             State::Idle if announced => self.schedule.state = State::Due,
             _ => {}

@@ -1,4 +1,4 @@
-//! The far end of round trips: it answers each message that arrives, and has no schedule.
+//! The far end of round trips: it answers each message as soon as it is received.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Answerer;
 use crate::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Worker that answers messages.
+/// Worker that answers messages through `answerer`.
 pub(crate) struct Echo<A> {
     answerer: A,
     done: Option<Done>,

@@ -1,14 +1,15 @@
-//! Round trips in open loop: messages are due at fixed times, whether earlier ones were answered or not, and each is
-//! timed from its due time.
+//! Round trips in open loop: messages are due at fixed times, whether earlier messages were answered or not. Each round
+//! trip is measured from the time at which its message was due.
 //!
-//! Every message that was due during a stall therefore shows the stall. Tools with one message at a time hide it
-//! (coordinated omission). A message that is sent late, because the transport was full or this thread did not run, is
-//! still timed from its due time.
+//! So every message that was due during a stall shows the stall. Tools that send one message at a time hide it
+//! (coordinated omission). If a message is sent late, because the transport was full or this thread did not run, the
+//! delay is a part of its round trip.
 //!
-//! Messages due in the measured time are still sent for a short time after it. A message that is not sent even then,
-//! for example because the rate is too high, is timed as if it were answered at the very end, and such messages are
-//! counted. On a transport without loss, this also applies to messages that were sent and not answered. If messages
-//! may be lost, such a message counts as lost and has no time, because its round trip is unknown.
+//! Messages that were due in the time that counts are sent for a short time after it, too. If a message is not sent
+//! even then, for example because the rate is too high, its round trip is recorded as if it were answered at the very
+//! end, and such messages are counted. On a transport without loss, this also applies to messages that were sent and
+//! not answered. If messages may be lost, a message without an answer counts as lost and has no time, because its round
+//! trip is unknown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,34 +22,34 @@ use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::times::Times;
 use crate::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Time after the counted time in which messages that were due earlier are still sent, in nanoseconds: enough to make
+/// Time after the end of the time that counts in which overdue messages are still sent, in nanoseconds: enough to make
 /// up for a stall, but not for a rate that is too high.
 const GRACE: u64 = 1_000_000_000;
-/// Longest wait for answers that may be lost, after the last message was sent, in nanoseconds.
+/// Longest wait after the last message was sent for answers that may be lost, in nanoseconds.
 pub(crate) const PATIENCE: u64 = 1_000_000_000;
-/// Longest sleep once the step ends.
+/// Longest sleep after the end of the step.
 const ENDING: Duration = Duration::from_millis(20);
-/// Approximate largest number of groups in which messages without an answer are timed.
+/// Approximate most groups into which messages without an answer are divided: all messages of a group get one time.
 const MISSES: u64 = 1_000_000;
 
-/// Sends messages when they are due, and times their answers.
+/// Sends messages when they are due, and measures their round-trip times.
 pub(crate) struct OpenLoop<A> {
     asker: A,
     schedule: Schedule,
     ended: bool,
 }
 
-/// The times of messages.
+/// When messages are due, and the times of their round trips.
 struct Schedule {
     interval: u64,
-    /// Whether the thread spins instead of sleeping.
+    /// Whether the thread polls instead of sleeping.
     busy: bool,
     times: Times,
     unread: Times,
     advice: Arc<Advice>,
-    /// Time at which the first message of the step was due; zero before.
+    /// Time at which the first message of the step was due; zero before the first message.
     base: u64,
-    /// Number of messages that were sent, and the time of the last one.
+    /// Number of messages that were sent in the step, and the time at which the last one was sent.
     sent: u64,
     last: u64,
     answered: u64,
@@ -70,32 +71,32 @@ impl Schedule {
         Ok(())
     }
 
-    /// Returns when a message is due.
+    /// Returns the time at which the message with this number is due.
     #[inline]
     fn due(&self, message: u64) -> u64 {
         let after = message.saturating_mul(self.interval);
         self.base.saturating_add(after)
     }
 
-    /// The first message that is due at `time` or later.
+    /// Returns the number of the first message that is due at `time` or later.
     fn first_from(&self, time: u64) -> u64 {
         time.saturating_sub(self.base).div_ceil(self.interval)
     }
 
-    /// Whether the next message was due in the time that counts, which is over, and may still be sent.
+    /// Returns whether the next message was due in the time that counts, which has ended, and may still be sent.
     fn overdue(&self, now: u64) -> bool {
         self.advice.counted()[1]
             .is_some_and(|end| self.base > 0 && self.due(self.sent) < end && now < end + GRACE)
     }
 
-    /// Returns the number of messages that are certainly sent in a short time.
+    /// Returns how many messages will certainly be sent within a short time, and so may be announced.
     fn soon(&self) -> u64 {
         let left = |end| self.first_from(end).saturating_sub(self.sent);
         let wanted = self.advice.counted()[1].map_or(u64::MAX, left);
         wanted.min(ANNOUNCED_NANOS / self.interval)
     }
 
-    /// Records an answer; returns false if it is not awaited.
+    /// Records an answer; returns false if its message was not sent.
     #[inline]
     fn take(&mut self, answer: Answer) -> bool {
         if answer.number >= self.sent {
@@ -103,7 +104,7 @@ impl Schedule {
         }
         let due = self.due(answer.number);
         self.answered += 1;
-        // The time at which the message was due decides, whenever it was sent or answered.
+        // Whether a message counts depends on when it was due, not on when it was sent or answered.
         if self.advice.counts(due) {
             self.times.record(answer.at.saturating_sub(due), 1);
             self.counted += 1;
@@ -114,9 +115,9 @@ impl Schedule {
         true
     }
 
-    /// Records messages of the measured time that took at least as long as until now: those that were not sent
-    /// and, if none can be lost, those that were not answered. Returns their number, and the number of lost
-    /// ones.
+    /// Records a time for each message that was due in the time that counts and was not sent or, on a transport without
+    /// loss, not answered: the time until now, since it took at least as long. Returns the number of these messages,
+    /// and the number of lost messages.
     fn missed(&mut self, now: u64, lossy: bool) -> (u64, u64) {
         let ([Some(from), until], true) = (self.advice.counted(), self.base > 0) else {
             return (0, 0);
@@ -129,13 +130,13 @@ impl Schedule {
         (missed, lost)
     }
 
-    /// Times messages as if they were answered now; returns their number.
+    /// Records times for messages as if they were answered now; returns their number.
     fn late(&mut self, messages: Range<u64>, now: u64) -> u64 {
         let all = messages.end.saturating_sub(messages.start);
         let lot = (all / MISSES).max(1);
         for message in messages.clone().step_by(lot as usize) {
             let lot = lot.min(messages.end - message);
-            // The delay of the last message of the group is the shortest.
+            // Of the messages in the group, the last one has the shortest delay.
             let late = now.saturating_sub(self.due(message + lot - 1));
             self.times.record(late, lot);
         }
@@ -144,7 +145,7 @@ impl Schedule {
 }
 
 impl<A: Asker> OpenLoop<A> {
-    /// Makes a loop that sends messages by `asker`, `interval` apart. A `busy` thread spins instead of sleeping.
+    /// Makes a loop that sends messages through `asker`, `interval` apart. A `busy` thread polls instead of sleeping.
     pub(crate) fn new(asker: A, interval: Nanos, busy: bool) -> Self {
         Self {
             asker,
@@ -165,7 +166,7 @@ impl<A: Asker> OpenLoop<A> {
         }
     }
 
-    /// Sends the message that is due, and reads the available answers; returns their number.
+    /// Sends a message if one is due, and receives the available answers; returns their number.
     fn go_on(&mut self, wait: Duration) -> Result<u64, LoadError> {
         let now = clock::now();
         let schedule = &mut self.schedule;
@@ -173,7 +174,7 @@ impl<A: Asker> OpenLoop<A> {
             schedule.base = now;
         }
         let next = schedule.due(schedule.sent);
-        // All messages that were announced are sent, at once if the step is over.
+        // After the end of the step, all messages that were announced are sent at once.
         let due = if schedule.ending {
             self.asker.announced() > 0 || schedule.overdue(now)
         } else {
@@ -190,8 +191,8 @@ impl<A: Asker> OpenLoop<A> {
             self.asker.ready(due, if due { wait } else { most })?
         };
         let before = self.schedule.answered;
-        // Without losses, a readable socket has an answer: it is read first, so that its time does not include a
-        // send. With losses, looking for an answer first would delay the message that is due.
+        // Without loss, a readable socket has an answer. It is received first, so that its time does not include a
+        // send. With loss, trying to receive an answer first would delay the message that is due.
         if readable && !A::LOSSY {
             self.take()?;
         }
@@ -212,7 +213,7 @@ impl<A: Asker> OpenLoop<A> {
         self.asker.receive(Wait::No, |answer| schedule.take(answer))
     }
 
-    /// Sends the next message, or a part of it.
+    /// Announces and sends the next message, or a part of it.
     fn send(&mut self, now: u64) -> Result<(), LoadError> {
         let soon = || self.schedule.soon();
         if self.asker.announce(soon, false)? && self.asker.send(false)? {
@@ -222,7 +223,7 @@ impl<A: Asker> OpenLoop<A> {
         Ok(())
     }
 
-    /// Whether nothing more is to be sent, and no answer is waited for any longer.
+    /// Returns whether no more messages will be sent, and no answer is waited for any longer.
     fn over(&self, now: u64) -> bool {
         let schedule = &self.schedule;
         let answered = schedule.answered == schedule.sent;
@@ -234,7 +235,7 @@ impl<A: Asker> OpenLoop<A> {
 impl<A: Asker> Worker for OpenLoop<A> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.asker.begin()?;
-        // If the kernel refuses exact timers, messages are only sent later, and their times show this.
+        // If the kernel refuses exact timers, messages are sent a little late, and their times include that.
         let _ = thread::exact_timers();
         self.ended = false;
         self.schedule.begin(advice, A::SAYS_UNREAD)
@@ -253,7 +254,7 @@ impl<A: Asker> Worker for OpenLoop<A> {
             let size = self.asker.size();
             done.push(Done {
                 op: Op::Send(size),
-                // The product is at most the number of bytes that one receive accepts.
+                // The product fits, since it is at most the number of bytes that one receive accepts.
                 bytes: (answered * u64::from(size)) as u32,
             });
         }

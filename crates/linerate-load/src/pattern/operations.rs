@@ -1,4 +1,4 @@
-//! A worker whose operations each end before the next one begins, for any memory or device that can be accessed.
+//! A worker whose operations are executed one after the other, for any memory or device that can be accessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use linerate_plan::Access;
 
 use crate::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 
-/// Bytes after which a worker returns to check for a stop, even if it was offered more.
+/// Number of bytes after which a worker returns, so that a stop is noticed, even if it was offered more operations.
 const TURN: u64 = 8 << 20;
 
 /// The memory or device that operations access.
 pub(crate) trait Target: Send {
     /// Prepares the memory or device on the thread that uses it. Returns the resources that it lacks.
     fn begin(&mut self) -> Result<Vec<Gap>, LoadError>;
-    /// Accesses an amount of bytes that lasts much longer than a call and much less than 100 ms. Returns the amount.
+    /// Accesses an amount of bytes that takes much longer than a call and much less than 100 ms. Returns that amount.
     fn access(&mut self, access: Access) -> Result<u32, LoadError>;
-    /// Returns the probes that end its preparation when the step is aborted.
+    /// Returns probes that end `begin` when the step is aborted.
     fn probes(&self) -> Vec<Box<dyn Probe>> {
         Vec::new()
     }
@@ -82,7 +82,7 @@ impl<T: Target> Worker for Operations<T> {
 mod tests {
     use super::*;
 
-    /// Takes this many bytes at a time.
+    /// A target that accesses this many bytes at a time.
     struct Fixed(u32);
 
     impl Target for Fixed {

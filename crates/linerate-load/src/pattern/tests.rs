@@ -1,4 +1,4 @@
-//! Patterns over a scripted asker.
+//! Tests of patterns with a scripted asker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,13 @@ use crate::{Advice, LoadError, Op, Probe, Worker};
 
 const WAIT: Duration = Duration::from_millis(1);
 
-/// How long answers may take on a fake transport: nothing is lost, something, or something after a long while.
+/// Kinds of fake transports: without loss, with loss and a short timeout, with loss and a long timeout.
 const NONE: u8 = 0;
 const SHORT: u8 = 1;
 const LONG: u8 = 2;
 
-/// Messages of 8 bytes. For each message sent, `answers` returns after how many others it is answered, if ever.
+/// A fake transport with messages of 8 bytes. For the number of a message, `answers` returns after how many further
+/// messages it is answered; `None` for never.
 struct Fake<const PATIENCE: u8> {
     answers: fn(u64) -> Option<u64>,
     run: u64,
@@ -97,7 +98,8 @@ impl<const PATIENCE: u8> Asker for Fake<PATIENCE> {
     }
 }
 
-/// Works in the time that counts until `enough`, then ends the step; what was timed, and the messages answered.
+/// Runs the worker in the time that counts until `enough` returns true, then ends the step. Returns the times measured,
+/// and the number of messages answered.
 fn step(worker: &mut dyn Worker, enough: impl Fn(u64) -> bool) -> (crate::Timed, u64) {
     let advice = Arc::new(Advice::new(1, 1));
     worker.begin(&advice).unwrap();
@@ -129,7 +131,8 @@ fn counted(timed: &crate::Timed) -> u64 {
 #[test]
 fn a_closed_loop_sends_one_message_at_a_time_and_all_that_was_announced() {
     let mut worker = ClosedLoop::new(fake::<NONE>(7, |_| Some(0)), Nanos(0), false);
-    // Of a run of seven that began only some are answered when the step ends.
+    // The messages of a step are announced in runs of seven. When the step ends, only some messages of a run are
+    // answered.
     for least in [1, 9, 10] {
         let (timed, answered) = step(&mut worker, |answered| answered >= least);
         assert!(answered >= least);
@@ -140,7 +143,7 @@ fn a_closed_loop_sends_one_message_at_a_time_and_all_that_was_announced() {
 
 #[test]
 fn a_closed_loop_goes_on_without_an_answer_and_counts_it_when_it_is_late() {
-    // The third is never answered, the fifth after the one behind it.
+    // The third message is never answered, the fifth one after the sixth.
     let answers = |number| match number {
         2 => None,
         4 => Some(1),
@@ -158,7 +161,7 @@ fn a_closed_loop_goes_on_without_an_answer_and_counts_it_when_it_is_late() {
 fn an_open_loop_sends_what_is_due_and_times_what_is_not_answered() {
     let mut worker =
         OpenLoop::new(fake::<NONE>(3, |n| (n < 5).then_some(0)), Nanos(1_000_000), true);
-    // Nothing is lost on such a transport: the end waits for the answer, so the step is ended by force.
+    // A transport without loss waits for every answer, so the test ends the step itself.
     let advice = Arc::new(Advice::new(1, 1));
     worker.begin(&advice).unwrap();
     advice.count_from(clock::now());
@@ -193,7 +196,7 @@ fn an_open_loop_loses_what_is_not_answered_where_messages_may_be_lost() {
 
 #[test]
 fn what_is_given_up_at_the_end_of_a_step_says_nothing() {
-    // The fourth is never answered, and would be waited for for a minute.
+    // The fourth message is never answered. Its timeout is a minute, so the end of the step gives it up.
     let mut worker = ClosedLoop::new(fake::<LONG>(1, |n| (n < 3).then_some(0)), Nanos(0), false);
     let advice = Arc::new(Advice::new(1, 1));
     worker.begin(&advice).unwrap();

@@ -1,10 +1,10 @@
-//! ICMP errors of the path, as system calls on sockets report them.
+//! ICMP errors from the path, as system calls on sockets report them.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// The socket errors that ICMP messages become, except the one for a size (`EMSGSIZE`).
+/// Error numbers that the kernel derives from ICMP messages, except `EMSGSIZE`, which is for the packet size.
 //= net/ipv4/icmp.c, icmp_err_convert; net/ipv6/icmp.c, tab_unreach
 const ERRORS: [Errno; 9] = [
     Errno::CONNREFUSED,
@@ -18,7 +18,8 @@ const ERRORS: [Errno; 9] = [
     Errno::ACCESS,
 ];
 
-/// Returns whether an error is an ICMP error. Unlike the error of a broken socket, it says nothing about later calls.
+/// Returns whether an error was caused by an ICMP message. Such an error does not mean that later calls on the socket
+/// fail.
 pub(crate) fn is_of_the_path(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|e| ERRORS.contains(&e))
 }

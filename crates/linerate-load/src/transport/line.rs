@@ -1,4 +1,4 @@
-//! One connection, with everything that its worker needs to use it.
+//! One data connection, with everything that its worker needs to use it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 use super::{Lines, LoadError};
 
-/// Longest time that a call may block.
+/// Longest time that a call on the socket blocks.
 pub(super) const BLOCK: Duration = Duration::from_millis(100);
 
-/// A connection; its descriptor is shared with the probes of its worker.
+/// A data connection; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     fd: Arc<OwnedFd>,
@@ -55,7 +55,7 @@ impl Line {
         self.moved("send", socket::offer(self.fd(), bytes, more))
     }
 
-    /// Receives the available bytes, within the block time if it may `wait`; returns zero if there are none.
+    /// Receives available bytes, at once or, with `wait`, within the block time. Returns zero if there are none.
     #[inline]
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::receive(self.fd(), into, wait) {
@@ -64,7 +64,7 @@ impl Line {
         }
     }
 
-    /// Sends all bytes. The error says `late` if that takes longer than `until`.
+    /// Sends all bytes. Fails with the text `late` if that is not completed at `until`.
     pub(super) fn send_all(
         &self,
         bytes: &[u8],
@@ -81,7 +81,8 @@ impl Line {
         Ok(())
     }
 
-    /// Receives all bytes. The error says `late` if that takes longer than `until`, or if the set is given up before.
+    /// Receives all bytes. Fails with the text `late` if they are not complete at `until`, or if the set is given up
+    /// before.
     pub(super) fn receive_all<const N: usize>(
         &self,
         until: Instant,
@@ -118,13 +119,13 @@ impl Line {
         address.map_err(|e| self.failed(call, e.into()))
     }
 
-    /// Waits, at most for `most`, until there is something to receive or, if `wanted`, room to send; returns
-    /// both states.
+    /// Waits, at most for `most`, until bytes can be received or, if `wanted`, sent. Returns whether bytes can be
+    /// received, and whether they can be sent.
     pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
         let seen = seen(self.fd(), events, most).map_err(|e| self.failed("poll", e.into()))?;
-        // If the connection is broken, the next call on it reports the error.
+        // A broken connection counts as ready, so that the next call on it reports the error.
         let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
         Ok([
             broken || seen.contains(PollFlags::IN),
@@ -132,7 +133,8 @@ impl Line {
         ])
     }
 
-    /// Drops the available bytes, within the block time if it may `wait`; returns zero if there are none.
+    /// Receives and drops available bytes, at once or, with `wait`, within the block time. Returns zero if there are
+    /// none.
     pub(super) fn discard(&self, scratch: &mut [u8], wait: bool) -> Result<usize, LoadError> {
         match socket::discard(self.fd(), scratch, wait) {
             Ok(0) => Err(self.closed()),
@@ -140,7 +142,7 @@ impl Line {
         }
     }
 
-    /// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
+    /// Returns how many bytes a call moved; zero if the call timed out or was interrupted.
     #[inline]
     pub(super) fn moved(
         &self,
@@ -159,18 +161,18 @@ impl Line {
         }
     }
 
-    /// Makes an error that says that the other end broke this stream's protocol.
+    /// Makes the error that the other end broke the protocol of this stream.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol { what: format!("stream {} of set {}: {what}", self.stream, self.set) }
     }
 
-    /// Makes an error for a failed call on this stream.
+    /// Makes the error for a system call that failed on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call { call, stream: self.stream, source }
     }
 }
 
-/// Returns the events of a descriptor, after waiting at most for `most` until there is one.
+/// Waits until one of the `events` occurs on a descriptor, at most for `most`. Returns the events that occurred.
 pub(super) fn seen(
     fd: BorrowedFd<'_>,
     events: PollFlags,
@@ -183,18 +185,18 @@ pub(super) fn seen(
     }
 }
 
-/// Returns a time as calls take it.
+/// Converts a duration for system calls.
 pub(super) const fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos() as i64 }
 }
 
-/// Makes the connections of the streams of a set, whose sockets need no options.
+/// Makes the data connections of a set whose sockets need no options.
 pub(super) fn connections(plan: &SetPlan, lines: &mut dyn Lines) -> Result<Vec<Line>, LoadError> {
     let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
     (0..).zip(fds).map(|(stream, fd)| Line::new(fd, plan.id, stream)).collect()
 }
 
-/// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.
+/// Returns how many bytes a call moved; zero if the call timed out or was interrupted.
 pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(e) if is_pause(&e) => Ok(0),
@@ -207,7 +209,7 @@ pub(super) fn is_pause(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// A mark that is being sent or received: a call may move only a part of it.
+/// A mark that is being sent or received. A call may move only a part of the mark.
 #[derive(Debug, Default)]
 pub(super) struct MarkPart {
     raw: [u8; MARK_BYTES],
@@ -215,21 +217,21 @@ pub(super) struct MarkPart {
 }
 
 impl MarkPart {
-    /// Sends `mark`; returns true once all of it is sent. Until then it must be called with the same mark.
+    /// Sends `mark`; returns true once all its bytes are sent. Until then it must be called again with the same mark.
     pub(super) fn put(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.send(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
-    /// Sends `mark` like `put`, but only as much as the kernel accepts at once.
+    /// Sends `mark` like `put`, but only the bytes that the kernel accepts at once.
     pub(super) fn offer(&mut self, line: &Line, mark: Mark, more: bool) -> Result<bool, LoadError> {
         let raw = mark.encode();
         self.at += line.offer(&raw[self.at..], more)?;
         Ok(self.all())
     }
 
-    /// Returns whether the whole mark is sent, so that the next one can be.
+    /// Returns whether all bytes of the mark are sent; then it is ready for the next mark.
     fn all(&mut self) -> bool {
         let all = self.at == MARK_BYTES;
         if all {
@@ -238,18 +240,18 @@ impl MarkPart {
         all
     }
 
-    /// Receives a mark; returns `None` until it is complete.
+    /// Receives bytes of a mark; returns `None` until the mark is complete.
     pub(super) fn get(&mut self, line: &Line, wait: bool) -> Result<Option<Mark>, LoadError> {
         self.at += line.receive(&mut self.raw[self.at..], wait)?;
         self.whole(line)
     }
 
-    /// Returns how many bytes of a mark are still missing.
+    /// Returns how many bytes of the mark were not received yet.
     pub(super) fn missing(&self) -> usize {
         MARK_BYTES - self.at
     }
 
-    /// Adds bytes of a mark, at most the missing ones; returns `None` until it is complete.
+    /// Adds received bytes to a mark, at most the missing ones; returns `None` until the mark is complete.
     pub(super) fn add(&mut self, line: &Line, part: &[u8]) -> Result<Option<Mark>, LoadError> {
         self.raw[self.at..][..part.len()].copy_from_slice(part);
         self.at += part.len();

@@ -1,4 +1,4 @@
-//! Transports move bytes. Each transport is one file or folder here and one row of the table `TRANSPORTS`.
+//! Transports move bytes. Each transport is one file or folder here, and has one row in the table `TRANSPORTS`.
 
 mod abort;
 mod connect;
@@ -53,51 +53,52 @@ pub fn transport(name: &str) -> Option<&'static dyn Transport> {
 pub struct Notice {
     /// The severity of the note.
     pub level: Level,
-    /// The problem, its reason, and the command that helps.
+    /// The problem, its reason, and the command that would help.
     pub gap: Gap,
 }
 
 impl Notice {
-    /// Makes notices of resources that a host denies, in full or in part. The run continues without them.
+    /// Makes notices of resources that a host refuses or grants only partly. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
         let hint = |gap| Self { level: Level::Hint, gap };
         gaps.into_iter().map(hint).collect()
     }
 }
 
-/// Callback for the socket of each stream, with the stream's number.
+/// Callback that configures the socket of each stream; its first argument is the stream's number.
 pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
 
-/// Source of a session's data connections. The near end dials them, the far end waits for them; both prove that they
-/// belong to the session.
+/// Makes a session's data connections. The near end connects to the far end, and the far end accepts the connections;
+/// both prove that they belong to the session.
 pub trait Lines: Send {
-    /// Makes the connections for the `streams` streams of `set`, in their order. `configure` is applied to each
-    /// socket before it is connected on the near end, and after it was accepted on the far end.
+    /// Makes the connections of the `streams` streams of `set`, in the order of streams. `configure` is applied to each
+    /// socket: on the near end before it is connected, on the far end after it was accepted.
     fn lines(
         &mut self,
         set: u32,
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError>;
-    /// Returns a socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
-    /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
+    /// Returns a socket for datagrams of `stream` of `set`. It is connected to the other end's socket, which has proved
+    /// that it belongs to the session and can be reached. `configure` is applied to the socket before any datagram is
+    /// received.
     fn datagrams(
         &mut self,
         set: u32,
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
-    /// Returns what the load is aimed at, where no connection leads there.
+    /// Returns what the load accesses, if it needs no connection: a file or the host.
     fn subject(&self) -> &Subject {
         &Subject::Host
     }
-    /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
+    /// Returns whether the set was cancelled. A transport that waits for the other end itself must check this.
     fn given_up(&self) -> bool {
         false
     }
 }
 
-/// Returns the address with another port. An IPv4-mapped IPv6 address becomes IPv4.
+/// Returns the address with this TCP or UDP port. An IPv4-mapped IPv6 address becomes an IPv4 address.
 pub fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
@@ -109,18 +110,18 @@ pub fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// A blocking socket for datagrams, connected to the other end's socket.
+/// A blocking datagram socket that is connected to the other end's socket.
 #[derive(Debug)]
 pub struct Datagrams {
-    /// Socket of this end.
+    /// Datagram socket of this end.
     pub fd: OwnedFd,
-    /// Tag of the datagrams that this end sends; only both ends know it.
+    /// Tag that this end writes into its datagrams; only the two ends know it.
     pub own: u64,
-    /// Tag of the datagrams that the other end sends.
+    /// Tag that the other end writes into its datagrams.
     pub other: u64,
 }
 
-/// A source without connections, for transports without a program at a far end. It knows what the load is aimed at.
+/// `Lines` without connections, for transports that have no program at a far end. It contains what the load accesses.
 #[derive(Debug, Clone, Copy)]
 pub struct NoLines<'a>(pub &'a Subject);
 
@@ -153,11 +154,13 @@ fn no_far_end(set: u32, stream: u32) -> LoadError {
     LoadError::Unsupported { what }
 }
 
-/// An offer of one end to the other: addresses, keys, queue numbers. Only its transport can read it.
+/// What one end sends to the other before they connect: addresses, keys, queue numbers. Its format depends on the
+/// transport.
 pub type Offer = Vec<u8>;
 
-/// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
-/// measurement needs. Plans come from the other end. The error says why, as a lowercase fragment.
+/// Refuses plans that the transport cannot carry out, and plans that need more memory or time of an end than a
+/// measurement should. A plan may come from the other end, so it is not trusted. The error is the reason, as a
+/// lowercase fragment.
 pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
     let (info, knobs) = (transport.info(), &plan.knobs);
     let kind = plan.pattern.kind();
@@ -179,7 +182,7 @@ pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String>
     transport.bounds(plan)
 }
 
-/// Says what a transport lacks that does not support a pattern.
+/// Returns the reason why a transport cannot run a pattern that it lacks.
 const fn lacks(kind: PatternKind) -> &'static str {
     match kind {
         PatternKind::Stream => "it carries no stream of payload",
@@ -188,7 +191,7 @@ const fn lacks(kind: PatternKind) -> &'static str {
     }
 }
 
-/// Refuses a number of streams outside 1 to `most`.
+/// Refuses a plan whose number of streams is not within 1 to `most`.
 fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     let streams = plan.knobs.streams;
     if (1..=most).contains(&streams) {
@@ -197,7 +200,7 @@ fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     Err(format!("{streams} streams: 1 to {most} are possible"))
 }
 
-/// Largest operation and message, in bytes, where each thread allocates it.
+/// Largest operation and message, in bytes, for transports in which each thread allocates its operation.
 const SIZE_MAX: u64 = 16 << 20;
 
 /// Refuses operations and messages over [`SIZE_MAX`], and empty messages.
@@ -221,46 +224,46 @@ fn message(size: Bytes) -> Result<(), String> {
     Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
 }
 
-/// Marks the packets of a socket as `knobs` ask; `None` if they do not.
+/// Sets the DSCP of a socket's packets that `knobs` request; `None` if they request none.
 pub(crate) fn marked(fd: BorrowedFd<'_>, knobs: &Knobs) -> Option<io::Result<()>> {
     let dscp = knobs.options.number(DSCP.key)?;
     Some(socket::set_dscp(fd, dscp.min(63) as u8))
 }
 
-/// Makes a gap for an option that an end of a set lacks, or has less of than requested.
+/// Makes a gap for an option of a set that an end refuses, or grants only partly.
 fn refused(what: &str, why: &str) -> Gap {
     Gap { what: format!("set.{what}"), why: why.to_owned(), hint: String::new() }
 }
 
 /// A way to move bytes.
 pub trait Transport: Sync {
-    /// Returns the row of the transport in the core's table.
+    /// Returns the transport's row in the table of transports of the core.
     fn info(&self) -> &'static TransportInfo;
-    /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
+    /// Returns what the user should know before `plan` runs, if this end is on a host with these facts.
     fn check(&self, _side: Side, _facts: &HostFacts, _plan: &SetPlan) -> Vec<Notice> {
         Vec::new()
     }
-    /// Checks the limits that only this transport has, as a part of [`possible`]. The knobs that it does not obey are in
-    /// its row.
+    /// Checks the limits that only this transport has, as a part of [`possible`]. Knobs that it does not support are
+    /// listed in its row of the table.
     fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
-    /// Returns the size of the buffers that each thread of one end of a set allocates, if it does not follow from the
-    /// sizes of operations: a server counts them before it prepares the set.
+    /// Returns how many bytes of buffers each thread of this end allocates; `None` if the sizes of operations determine
+    /// that. A server adds them up before it prepares the set.
     fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
         None
     }
-    /// Returns the number of descriptors for each stream, if payload is copied: a server counts them as well.
+    /// Returns the number of descriptors that each stream needs if payload is copied. A server adds them up too.
     fn descriptors(&self) -> u32 {
         1
     }
-    /// Prepares one end of a set that is [`possible`].
+    /// Prepares one end of a set whose plan is [`possible`].
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError>;
 }
 
-/// One end of a set before it is connected. Dropping it releases everything that was made for it.
+/// One end of a set before it is connected. Dropping it releases all its resources.
 pub trait Prepared: Send {
-    /// Returns its offer to the other end; empty if the transport needs only connections.
+    /// Returns this end's offer to the other end; empty if the transport needs only connections.
     fn offer(&self) -> Offer;
-    /// Connects this end to the other end's offer.
+    /// Connects this end to the other end, whose offer is `offer`.
     fn connect(
         self: Box<Self>,
         offer: &Offer,
@@ -272,7 +275,7 @@ pub trait Prepared: Send {
 pub struct Connected {
     /// Workers of the set, one for each thread.
     pub workers: Vec<Box<dyn Worker>>,
-    /// Settings in force, which may be less than the plan requested.
+    /// Settings in force, some of which may be smaller than the plan requested.
     pub end: SetEnd,
 }
 
@@ -286,7 +289,7 @@ struct Unmade {
     connect: Connect,
 }
 
-/// Makes an end that needs only connections, which `connect` makes.
+/// Makes an end that needs no preparation, and that `connect` will connect.
 fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
     Box::new(Unmade { side, plan: plan.clone(), connect })
 }

@@ -1,4 +1,4 @@
-//! A transport that moves nothing, to measure the limits of the rest of the program.
+//! A transport that moves no bytes, to measure the limits of the rest of the program.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 /// Most streams of one set: each has a thread.
 const STREAMS_MAX: u32 = THREADS_MAX;
 
-/// Transport that moves no bytes, but reports that it did.
+/// Transport that moves no bytes, but reports operations as completed.
 pub(super) struct Null;
 
 impl Transport for Null {
@@ -32,7 +32,7 @@ impl Transport for Null {
     }
 }
 
-/// Number of streams that the transport reports.
+/// Prepared end; the number is that of its streams.
 struct Pretended(u32);
 
 impl Prepared for Pretended {

@@ -4,7 +4,7 @@ use linerate_plan::path::Direction;
 use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_units::{Bytes, Nanos};
 
-/// A plan of a stream with changes.
+/// Makes the plan of a stream, and applies `change` to it.
 pub(super) fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
     let mut plan = SetPlan {
         id: 0,
@@ -15,7 +15,7 @@ pub(super) fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
     plan
 }
 
-/// Round trips of messages of this size, one at a time.
+/// Pattern of round trips with messages of `size` bytes, one at a time.
 pub(super) fn pings(size: u64) -> Pattern {
     Pattern::PingPong { size: Bytes(size), interval: Nanos(0) }
 }

@@ -1,55 +1,55 @@
-//! How a change is written down before it is made, and read after a kill.
+//! How a change is written to a journal before it is made, and read back after the program was killed.
 
 use std::fmt;
 
 use super::{SETTINGS, Setting, words};
 
-/// A change in the form that is written to disk before it is made.
+/// A change of a setting, as it is written to disk before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Boot id of the machine: a later boot has not got the change.
+    /// Boot id of the machine. After another boot the change is gone.
     pub boot: String,
-    /// Network namespace in which it was made.
+    /// Network namespace in which the change was made.
     pub network: String,
     /// The setting that was changed.
     pub setting: Setting,
     /// The port of the setting; empty for settings that belong to no port.
     pub port: String,
-    /// The old value.
+    /// The numbers of the setting before the change.
     pub old: Vec<u64>,
-    /// The value that was to be set.
+    /// The numbers that were to be set.
     pub new: Vec<u64>,
 }
 
-/// Why a journal cannot be trusted.
+/// Why a journal cannot be trusted: one of its lines is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct Damaged {
-    /// Number of the line, from 1.
+    /// Number of the damaged line, from 1.
     pub line: usize,
-    /// The problem with it.
+    /// The problem with the line.
     pub what: &'static str,
 }
 
-/// First word of each line of a journal of this format.
+/// First word of each line of a journal: the name and version of its format.
 const FORMAT: &str = "linerate-change-1";
 
 /// Largest number of entries in a journal.
 const ENTRIES_MAX: usize = 64;
 
-/// Longest name in an entry; a port's has 15 letters.
+/// Longest name in an entry, in bytes. The name of a port has at most 15.
 const NAME_MAX: usize = 64;
 
-/// Largest journal that is read.
+/// Largest journal that is read, in bytes.
 pub const JOURNAL_MAX: usize = 64 * 1024;
 
 impl Entry {
-    /// The setting that was changed, in words.
+    /// Name of the setting that was changed, for people.
     pub fn what(&self) -> String {
         self.setting.row().what(&self.port)
     }
 
-    /// The line of the entry in a journal; `None` if a name cannot be written to the journal.
+    /// The entry as a line of a journal; `None` if one of its names cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
         let Self { boot, network, setting, port, old, new } = self;
         let id = setting.row().id;
@@ -88,15 +88,15 @@ impl Entry {
 }
 
 impl fmt::Display for Entry {
-    /// The setting and its old value, for people.
+    /// Writes the setting and its old value, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let old = self.setting.row().words(&self.old);
         write!(f, "{} from \"{old}\"", self.what())
     }
 }
 
-/// Reads a journal, completely or not at all. A last line without a line end was cut off while it was written:
-/// its change was never made.
+/// Reads all entries of a journal, or none if a line is damaged. A last line without a line end was cut off while it
+/// was written: its change was never made.
 pub fn journal(bytes: &[u8]) -> Result<Vec<Entry>, Damaged> {
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let lines = bytes[..whole].split_inclusive(|b| *b == b'\n');
@@ -164,7 +164,8 @@ mod tests {
         assert!(journal(line.repeat(ENTRIES_MAX).as_bytes()).is_ok());
     }
 
-    /// An entry with a right checksum, as somebody may write who wants linerate to do it.
+    /// Reads a journal with one entry of these `fields` and a right checksum, as somebody may forge it to make linerate
+    /// change a setting.
     fn forged(fields: [&str; 6]) -> Result<Vec<Entry>, Damaged> {
         let text = format!("{FORMAT}\t{}", fields.join("\t"));
         let sum = crc32fast::hash(text.as_bytes());

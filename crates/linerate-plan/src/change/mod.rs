@@ -1,8 +1,7 @@
-//! Settings of a host that a trial may change, and the form in which a change is saved before it is made
-//! ([`Entry`]).
+//! Settings of a host that a trial may change, and how a change is saved before it is made ([`Entry`]).
 //!
-//! A peer or a journal can only name a row of [`SETTINGS`] with numbers within its bounds, never a path or its
-//! own text.
+//! A peer or a journal can only name a row of [`SETTINGS`], with numbers within its bounds. It can give neither a path
+//! nor text that is written to a setting.
 
 mod journal;
 
@@ -15,39 +14,39 @@ pub use journal::{Damaged, Entry, JOURNAL_MAX, journal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
-    /// The most memory that autotuning may give a receive buffer.
+    /// The largest receive buffer that TCP autotuning may choose.
     TcpRmem,
-    /// The most memory that autotuning may give a send buffer.
+    /// The largest send buffer that TCP autotuning may choose.
     TcpWmem,
-    /// The maximum of `SO_RCVBUF`.
+    /// The largest `SO_RCVBUF` that a program may request.
     RmemMax,
-    /// The maximum of `SO_SNDBUF`.
+    /// The largest `SO_SNDBUF` that a program may request.
     WmemMax,
     /// Segmentation offload while sending: TSO and GSO.
     SendOffloads,
     /// Coalescing while receiving: GRO.
     ReceiveOffloads,
-    /// Packets that wait until a CPU processes them.
+    /// Number of received packets that may wait until a CPU processes them.
     Backlog,
     /// Bytes that may wait in the queue of a token bucket at the root of the port.
     QueueBytes,
-    /// Packets that wait in a plain queue at the root of the port.
+    /// Number of packets that may wait in a plain queue at the root of the port.
     QueuePackets,
     /// CPUs that process packets of the port after they were received (`rps_cpus`).
     PacketCpus,
 }
 
-/// A queueing discipline at the root of a port of which only the limit can be changed.
+/// A queueing discipline at the root of a port. A trial can change only its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// A token bucket; its limit is in bytes.
+    /// A token bucket. Its limit is in bytes.
     Tbf,
-    /// A queue of packets.
+    /// A plain queue of packets. Its limit is a number of packets.
     Pfifo,
 }
 
 impl Queue {
-    /// The kind of the discipline, as the kernel and `tc` call it.
+    /// The name of the queueing discipline in the kernel and in `tc`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tbf => "tbf",
@@ -56,19 +55,19 @@ impl Queue {
     }
 }
 
-/// Work that a port can do in the place of the CPU.
+/// Work that a port does for the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
     /// TCP segmentation by the port.
     Tso,
-    /// Segmentation just before the port.
+    /// Segmentation by the kernel just before packets reach the port (GSO).
     Gso,
-    /// Coalescing of packets of one flow while receiving.
+    /// Coalescing of received packets of one flow (GRO).
     Gro,
 }
 
 impl Offload {
-    /// The name of the offload in text.
+    /// Name of the offload in text.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tso => "TSO",
@@ -78,45 +77,44 @@ impl Offload {
     }
 }
 
-/// The place of a setting, as a list of numbers.
+/// Where a setting is, and what its numbers mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Name of a sysctl, and how many numbers it has; the last one is changed.
+    /// A sysctl: its name, and how many numbers it has. A change sets the last number.
     Sysctl(&'static str, usize),
-    /// Offloads of the port on the path, 1 for on and 0 for off, changed together.
+    /// Offloads of the port on the path, 1 for on and 0 for off. A change sets all of them.
     Offloads(&'static [Offload]),
-    /// Handle of the queueing discipline at the root of the port on the path, and its limit, which is
-    /// changed.
+    /// The queueing discipline at the root of the port on the path: its handle and its limit. A change sets the limit.
     Limit(Queue),
-    /// A mask of CPUs for each receive queue of the port on the path; all are changed together. Masks with a
-    /// CPU above 31 are not supported.
+    /// A mask of CPUs for each receive queue of the port on the path. A change sets all masks. Masks with a CPU above
+    /// 31 are not supported.
     Spread,
 }
 
-/// A row of the table of settings.
+/// One row of [`SETTINGS`].
 #[derive(Debug, Clone, Copy)]
 pub struct SettingRow {
-    /// The setting.
+    /// The setting that this row describes.
     pub setting: Setting,
     /// Stable id, used in facts and journals.
     pub id: &'static str,
-    /// The place of the setting.
+    /// Where the setting is, and what its numbers mean.
     pub access: Access,
-    /// The least and the most that a trial may set.
+    /// The smallest and the largest value that a trial may set.
     pub bounds: (u64, u64),
 }
 
-/// Bounds of a buffer: one page, and what no path of today needs more of.
-const BUFFER: (u64, u64) = (4096, 1 << 30);
+/// Smallest and largest maximum of a buffer, in bytes: one page, and more than any path of today needs.
+const BUFFER_BOUNDS: (u64, u64) = (4096, 1 << 30);
 
-/// Bounds of a setting that is off (0) or on (1).
-const SWITCH: (u64, u64) = (0, 1);
+/// Smallest and largest value of a switch: 0 is off, 1 is on.
+const SWITCH_BOUNDS: (u64, u64) = (0, 1);
 
-/// Bounds of a packet queue: enough room for every burst that a port sends.
-const PACKETS: (u64, u64) = (1, 10_000);
+/// Smallest and largest packet queue, in packets. The largest one holds every burst that a port sends.
+const PACKET_BOUNDS: (u64, u64) = (1, 10_000);
 
-/// Bounds of a queue in bytes: one large packet, and a tenth of a second of 10 Gb/s.
-const QUEUED: (u64, u64) = (1 << 16, 1 << 27);
+/// Smallest and largest queue in bytes: one large packet, and a tenth of a second of 10 Gb/s.
+const QUEUED_BOUNDS: (u64, u64) = (1 << 16, 1 << 27);
 
 /// Every setting that a trial may change.
 pub const SETTINGS: &[SettingRow] = &[
@@ -124,55 +122,55 @@ pub const SETTINGS: &[SettingRow] = &[
         setting: Setting::TcpRmem,
         id: "tcp-rmem",
         access: Access::Sysctl("net.ipv4.tcp_rmem", 3),
-        bounds: BUFFER,
+        bounds: BUFFER_BOUNDS,
     },
     SettingRow {
         setting: Setting::TcpWmem,
         id: "tcp-wmem",
         access: Access::Sysctl("net.ipv4.tcp_wmem", 3),
-        bounds: BUFFER,
+        bounds: BUFFER_BOUNDS,
     },
     SettingRow {
         setting: Setting::RmemMax,
         id: "rmem-max",
         access: Access::Sysctl("net.core.rmem_max", 1),
-        bounds: BUFFER,
+        bounds: BUFFER_BOUNDS,
     },
     SettingRow {
         setting: Setting::WmemMax,
         id: "wmem-max",
         access: Access::Sysctl("net.core.wmem_max", 1),
-        bounds: BUFFER,
+        bounds: BUFFER_BOUNDS,
     },
     SettingRow {
         setting: Setting::SendOffloads,
         id: "send-offloads",
         access: Access::Offloads(&[Offload::Tso, Offload::Gso]),
-        bounds: SWITCH,
+        bounds: SWITCH_BOUNDS,
     },
     SettingRow {
         setting: Setting::ReceiveOffloads,
         id: "receive-offloads",
         access: Access::Offloads(&[Offload::Gro]),
-        bounds: SWITCH,
+        bounds: SWITCH_BOUNDS,
     },
     SettingRow {
         setting: Setting::Backlog,
         id: "backlog",
         access: Access::Sysctl("net.core.netdev_max_backlog", 1),
-        bounds: PACKETS,
+        bounds: PACKET_BOUNDS,
     },
     SettingRow {
         setting: Setting::QueueBytes,
         id: "queue-bytes",
         access: Access::Limit(Queue::Tbf),
-        bounds: QUEUED,
+        bounds: QUEUED_BOUNDS,
     },
     SettingRow {
         setting: Setting::QueuePackets,
         id: "queue-packets",
         access: Access::Limit(Queue::Pfifo),
-        bounds: PACKETS,
+        bounds: PACKET_BOUNDS,
     },
     SettingRow {
         setting: Setting::PacketCpus,
@@ -182,14 +180,14 @@ pub const SETTINGS: &[SettingRow] = &[
     },
 ];
 
-/// CPUs of a mask: those below 32.
+/// Largest mask of CPUs: all CPUs below 32.
 const MASK: u64 = u32::MAX as u64;
 
-/// Largest number of receive queues of a port whose packets are spread.
+/// Largest number of receive queues of a port whose packets are spread over CPUs.
 const QUEUES_MAX: usize = 64;
 
 impl Setting {
-    /// The row of a setting in the table.
+    /// The row of this setting in [`SETTINGS`].
     pub fn row(self) -> &'static SettingRow {
         // The rows are in the order of the variants; the tests check that.
         &SETTINGS[self as usize]
@@ -197,7 +195,7 @@ impl Setting {
 }
 
 impl SettingRow {
-    /// Whether the setting belongs to a port.
+    /// Whether the setting belongs to a port, not to the whole host.
     pub fn of_port(&self) -> bool {
         match self.access {
             Access::Sysctl(..) => false,
@@ -205,8 +203,8 @@ impl SettingRow {
         }
     }
 
-    /// Whether a change to `new` is useful: a limit is only raised, and at least by half, and packets are only
-    /// spread if no one else has done so.
+    /// Whether a change from `old` to `new` is useful. A limit must grow by half at least. Packets are spread over CPUs
+    /// only if all masks were zero before.
     pub fn is_change(&self, old: &[u64], new: &[u64]) -> bool {
         match self.access {
             Access::Offloads(_) => old != new,
@@ -218,7 +216,7 @@ impl SettingRow {
         }
     }
 
-    /// The numbers `old` after a change to `value`.
+    /// The numbers of the setting after a change from `old` to `value`.
     pub fn changed(&self, old: &[u64], value: u64) -> Vec<u64> {
         let mut new = old.to_vec();
         match self.access {
@@ -230,7 +228,7 @@ impl SettingRow {
         new
     }
 
-    /// Name of the setting on a host whose path uses `port`.
+    /// Name of the setting for people, on a host whose path uses `port`.
     pub fn what(&self, port: &str) -> String {
         match self.access {
             Access::Sysctl(name, _) => name.to_owned(),
@@ -243,7 +241,7 @@ impl SettingRow {
         }
     }
 
-    /// The numbers of the setting as text.
+    /// The numbers of the setting as text, for people.
     pub fn words(&self, numbers: &[u64]) -> String {
         match self.access {
             Access::Sysctl(..) => words(numbers),
@@ -262,7 +260,7 @@ impl SettingRow {
         }
     }
 
-    /// Whether the kernel could have these numbers. The numbers of a kernel setting are of type int.
+    /// Whether the kernel can hold these numbers in the setting. A sysctl holds numbers of the C type int.
     fn holds(&self, numbers: &[u64]) -> bool {
         let (many, most) = match self.access {
             Access::Sysctl(_, many) => (many..=many, u64::from(i32::MAX.unsigned_abs())),
@@ -274,10 +272,10 @@ impl SettingRow {
     }
 }
 
-/// A setting of one end's host that is another one while a set of connections is made and used.
+/// A setting of one end's host that is changed while a set of connections is made and used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
-    /// The side of the host.
+    /// The end whose host is changed.
     pub side: Side,
     /// The setting to change.
     pub setting: Setting,
@@ -286,7 +284,8 @@ pub struct HostChange {
 }
 
 impl HostChange {
-    /// Whether it is within bounds; the error names the violated bound, as a lowercase fragment.
+    /// Whether the new value is within the bounds of the setting. The error names the violated bound, as a lowercase
+    /// fragment.
     pub fn check(&self) -> Result<(), String> {
         let row = self.setting.row();
         let (least, most) = row.bounds;

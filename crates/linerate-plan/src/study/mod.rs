@@ -1,7 +1,7 @@
 //! A study: one or two factors varied, and a measurement at each of their values.
 //!
-//! This module owns the axes of a study, the settings of a load with each value of a factor, their order in interleaved
-//! rounds, and how a study of one session spends its time.
+//! This module owns the axes of a study, the settings of a load for each value of a factor, their order in interleaved
+//! rounds, and how a study within one session spends its time.
 
 pub mod trips;
 
@@ -14,39 +14,39 @@ use crate::{Handover, Knobs};
 use linerate_units::stats::FEWEST;
 use linerate_units::{Bytes, Nanos};
 
-/// What a study varies, and its values in order.
+/// One axis of a study: what it varies, and the values in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
-    /// Name of an option, or `run`, `layer`, `part`.
+    /// Name of the varied option, or `run`, `layer`, `part`.
     pub name: String,
-    /// Its values.
+    /// The values, in the order in which they are measured.
     pub values: Vec<AxisValue>,
 }
 
 impl Axis {
-    /// An axis of values that are words.
+    /// An axis whose values are words.
     pub fn of(name: &str, labels: impl IntoIterator<Item = String>) -> Self {
         let values = labels.into_iter().map(AxisValue::word);
         Self { name: name.to_owned(), values: values.collect() }
     }
 }
 
-/// A value of what a study varies.
+/// One value on an axis of a study.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AxisValue {
-    /// In words: `zerocopy`, `64 KiB`, `4 streams`.
+    /// The value in words: `zerocopy`, `64 KiB`, `4 streams`.
     pub label: String,
-    /// The number in it: bytes, connections, requests, queue pairs. Null if it is a word.
+    /// The value as a number: bytes, connections, requests, queue pairs. Null if the value is a word.
     pub number: Option<u64>,
 }
 
 impl AxisValue {
-    /// A value that is a word.
+    /// A value that is a word, without a number.
     pub const fn word(label: String) -> Self {
         Self { label, number: None }
     }
 
-    /// A size. Its label is exact: two sizes never look alike.
+    /// A value that is a size. Its label is exact: different sizes have different labels.
     pub fn size(size: Bytes) -> Self {
         let unit = 1 << (size.0.max(1).ilog2() / 10 * 10);
         let is_whole = size.0.is_multiple_of(unit);
@@ -58,25 +58,25 @@ impl AxisValue {
 /// The study that a record is part of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Wall-clock time at which the study began, in nanoseconds since 1970: the same in all of its records.
+    /// Wall-clock time at which the study began, in nanoseconds since 1970. All records of a study have the same one.
     pub id: u64,
-    /// What the study varies from record to record, and then within each record.
+    /// The axes of the study: first those that vary from record to record, then those that vary within each record.
     pub axes: Vec<Axis>,
-    /// The value of each of the first axes in this record, by number.
+    /// For each axis that varies from record to record: index of the value that this record has.
     pub at: Vec<usize>,
 }
 
-/// Ways to hand payload over.
+/// All ways to hand payload to the kernel, in the order of a study.
 const WAYS: [Handover; 4] =
     [Handover::Copy, Handover::Zerocopy, Handover::Sendfile, Handover::IoUring];
 
-/// Most requests in flight, and most queue pairs. A device that takes fewer refuses the settings beyond, which are left out.
-const DEPTHS: u64 = 1024;
-const PAIRS: u64 = 64;
+/// Most requests in flight, and most queue pairs, of a sweep. Settings that the device refuses are left out.
+const DEPTH_MOST: u64 = 1024;
+const PAIRS_MOST: u64 = 64;
 
 impl Swept {
-    /// The settings of the swept factor for a transport, the usual one or the smallest first; all else is as in `base`.
-    /// A sweep of streams has at most `most` streams.
+    /// The knobs for each value of the swept factor, the usual or the smallest value first. All other knobs are as in
+    /// `base`. A sweep of streams ends at `most` streams.
     pub fn settings(self, of: &TransportInfo, base: &Knobs, most: u32) -> Vec<Knobs> {
         let with = |set: &dyn Fn(&mut Knobs)| {
             let mut knobs = base.clone();
@@ -89,19 +89,19 @@ impl Swept {
             Self::Streams => doubled(1, u64::from(most.max(1)))
                 .map(|streams| with(&|knobs| knobs.streams = streams as u32))
                 .collect(),
-            Self::Depth => Self::numbers(base, DEPTH.key, DEPTHS),
-            Self::Qps => Self::numbers(base, QUEUE_PAIRS.key, PAIRS),
+            Self::Depth => Self::numbers(base, DEPTH.key, DEPTH_MOST),
+            Self::Qps => Self::numbers(base, QUEUE_PAIRS.key, PAIRS_MOST),
         }
     }
 
-    /// The settings of a sweep of sizes from the first to the last of `ends`.
+    /// The knobs of a sweep over operation sizes, from `ends[0]` to `ends[1]` bytes.
     pub fn sizes(base: &Knobs, ends: [u64; 2]) -> Vec<Knobs> {
         let sized =
             |size| Knobs { write_size: Bytes(size), read_size: Bytes(size), ..base.clone() };
         doubled(ends[0], ends[1]).map(sized).collect()
     }
 
-    /// The settings of a sweep of an option that is a number, from 1 to `most`.
+    /// The knobs of a sweep over the numeric option `key`, from 1 to `most`.
     fn numbers(base: &Knobs, key: &str, most: u64) -> Vec<Knobs> {
         let with = |number| {
             let mut knobs = base.clone();
@@ -111,7 +111,7 @@ impl Swept {
         doubled(1, most).map(with).collect()
     }
 
-    /// The value of the factor in these settings.
+    /// The value that the swept factor has in these knobs.
     pub fn value(self, knobs: &Knobs) -> AxisValue {
         let of = |number, label| AxisValue { label, number: Some(number) };
         match self {
@@ -132,14 +132,14 @@ impl Swept {
         }
     }
 
-    /// All values of the factor in these settings.
+    /// The axis with the swept factor's value in each of these settings.
     pub fn axis(self, settings: &[Knobs]) -> Axis {
         let values = settings.iter().map(|knobs| self.value(knobs)).collect();
         Axis { name: self.name().to_owned(), values }
     }
 }
 
-/// An option of the settings; one if it is not set.
+/// The numeric option `key` of these knobs, or 1 if it is not set.
 fn number(knobs: &Knobs, key: &str) -> u64 {
     knobs.options.number(key).unwrap_or(1)
 }
@@ -149,13 +149,13 @@ fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Powers of two times `first` below `last`, and `last`.
+/// `first`, doubled again and again while below `last`, and then `last`.
 fn doubled(first: u64, last: u64) -> impl Iterator<Item = u64> {
     let below = (0..).map(move |k| first << k);
     below.take_while(move |n| *n < last).chain([last])
 }
 
-/// The settings of a round, by number: there and back again.
+/// The indexes of all settings, in the order of a round: odd rounds are reversed.
 pub fn order(round: u32, settings: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..settings).collect();
     if !round.is_multiple_of(2) {
@@ -164,25 +164,25 @@ pub fn order(round: u32, settings: usize) -> Vec<usize> {
     order
 }
 
-/// How a sweep spends its time.
+/// How a sweep divides its time into rounds and slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Rounds that count, after one that warms the connections up.
+    /// Number of counted rounds, after one round that warms the connections up.
     pub rounds: u32,
-    /// Time at the start of each slice that does not count.
+    /// Time at the start of each slice that is not counted.
     pub washout: Nanos,
-    /// Time of each slice that counts.
+    /// Time of each slice that is counted, after the wash-out.
     pub measure: Nanos,
 }
 
-/// A slice is as long as this before there are more rounds than are needed.
+/// Length of a slice, in nanoseconds, before a sweep gets more rounds than the fewest that it needs.
 const SLICE: u64 = 1_000_000_000;
-/// Shortest slice: a wash-out, and a measured part of the same length.
+/// Shortest slice, in nanoseconds: a wash-out, and a measured part of the same length.
 const SLICE_LEAST: u64 = 400_000_000;
-/// Share of a slice that is washed out, and the bounds of that.
-const WASHOUT: u64 = 4;
+/// The wash-out of a slice is the slice divided by this number, within the bounds below, in nanoseconds.
+const WASHOUT_DIVISOR: u64 = 4;
 const WASHOUTS: [u64; 2] = [200_000_000, 1_000_000_000];
-/// Largest number of rounds that count: beyond that, longer slices give more information.
+/// Largest number of counted rounds. More time gives longer slices: these give more information.
 const ROUNDS: u64 = 12;
 
 impl Pace {
@@ -191,13 +191,13 @@ impl Pace {
     pub fn of(time: Nanos, settings: usize) -> Option<Self> {
         let settings = settings.max(1) as u64;
         let wanted = (time.0 / (with_rest(SLICE) * settings)).saturating_sub(1);
-        // An even number of rounds, so that each order of the settings has equally many.
+        // The number of rounds is even, so that forward and reversed order are equally frequent.
         let rounds = wanted.clamp(FEWEST as u64, ROUNDS) / 2 * 2;
         let slice = without_rest(time.0 / (settings * (rounds + 1)));
         if slice < SLICE_LEAST {
             return None;
         }
-        let washout = (slice / WASHOUT).clamp(WASHOUTS[0], WASHOUTS[1]);
+        let washout = (slice / WASHOUT_DIVISOR).clamp(WASHOUTS[0], WASHOUTS[1]);
         Some(Self {
             rounds: rounds as u32,
             washout: Nanos(washout),
@@ -205,19 +205,19 @@ impl Pace {
         })
     }
 
-    /// The least time of a sweep of `settings` settings, in whole seconds.
+    /// The shortest time, in whole seconds, in which a sweep can measure `settings` settings.
     pub fn least(settings: usize) -> Nanos {
         let all = with_rest(SLICE_LEAST) * settings.max(1) as u64 * (FEWEST as u64 + 1);
         Nanos::from_secs(all.div_ceil(1_000_000_000))
     }
 
-    /// The time of one round of `settings` settings.
+    /// Duration of one round of `settings` settings.
     pub fn round(&self, settings: usize) -> Nanos {
         Nanos(with_rest(self.washout.0 + self.measure.0) * settings as u64)
     }
 }
 
-/// A slice with the time to the next one (arming both ends, clock pairs, readings): about a fifth more.
+/// A slice and the time until the next one starts (arming both ends, clock pairs, readings): a fifth more in all.
 fn with_rest(slice: u64) -> u64 {
     slice * 6 / 5
 }

@@ -1,16 +1,16 @@
 //! A sweep of round trips over message sizes: its sizes, and how it divides its time among them.
 //!
 //! A first pass over the sizes warms the connections up and shows how long a round trip of each size takes. The rest of
-//! the time is divided into rounds, in which each size has a slice. A slice is long enough for a few round trips of its
-//! size. All sizes with short round trips have slices of one length.
+//! the time is divided into rounds, in which each size has one slice. A slice is long enough for a few round trips of
+//! its size. All sizes with short round trips have slices of the same length.
 
 use linerate_units::{Bytes, Nanos};
 
-/// Smallest and largest message, in bytes.
+/// Smallest and largest message of a sweep, in bytes.
 const ENDS: [u64; 2] = [2, 8 << 20];
 
-/// The message sizes of a sweep, ascending: the powers of two that the transport can carry, from 2 B to 8 MiB, and the
-/// largest message that it can carry, if that is smaller. `fits` says whether it can carry a size.
+/// The message sizes of a sweep, ascending: the powers of two from 2 B to 8 MiB that the transport can carry, and the
+/// largest message that it can carry, if that is below 8 MiB. `fits` tells whether the transport can carry a size.
 pub fn sizes(fits: impl Fn(Bytes) -> bool) -> Vec<Bytes> {
     let powers = (0..).map(|k| Bytes(ENDS[0] << k));
     let all = powers.take_while(|size| size.0 <= ENDS[1]);
@@ -18,7 +18,7 @@ pub fn sizes(fits: impl Fn(Bytes) -> bool) -> Vec<Bytes> {
     let Some(last) = sizes.last().copied() else {
         return sizes;
     };
-    // The largest size that fits is less than twice the last one.
+    // The largest size that fits is less than twice the last power of two that fits.
     let (mut low, mut high) = (last.0, last.0 * 2);
     while low + 1 < high && last.0 < ENDS[1] {
         let middle = u64::midpoint(low, high);
@@ -34,55 +34,56 @@ pub fn sizes(fits: impl Fn(Bytes) -> bool) -> Vec<Bytes> {
     sizes
 }
 
-/// Shortest slice.
+/// Shortest slice, in nanoseconds.
 const SLICE_LEAST: u64 = 40_000_000;
-/// Usual slice: more time buys more rounds, up to the largest number of rounds.
+/// Usual slice, in nanoseconds, and the bounds of the number of rounds. More time gives more rounds, and beyond the
+/// largest number longer slices.
 const SLICE: u64 = 150_000_000;
 const ROUNDS: [u64; 2] = [2, 8];
-/// Length of a slice in round trips of its size: one is left out, three count.
+/// Shortest slice, as a number of round trips of its size: one is not counted, three are.
 const TRIPS: u64 = 4;
-/// Share of a slice that is left out at its start.
-const WASHOUT: u64 = 5;
-/// Share of the time of a sweep that the first pass may take.
-const FIRST: u64 = 3;
-/// Share of the time of a sweep that one round trip may take to be tried.
-const TRIED: u64 = 8;
-/// Messages up to this size are one packet on any path.
+/// The wash-out of a slice is the slice divided by this number.
+const WASHOUT_DIVISOR: u64 = 5;
+/// The first pass may take the time of the sweep, divided by this number.
+const FIRST_PASS_DIVISOR: u64 = 3;
+/// A size is tried only if its round trip takes at most the time of the sweep, divided by this number.
+const TRIED_DIVISOR: u64 = 8;
+/// Messages up to this size, in bytes, fit one packet on any path.
 const PACKET: u64 = 1024;
 
-/// The slice of a size in the first pass, whose round trips are `expected` to take so long at most: a new connection takes
-/// longer for the first one.
+/// Length of a size's slice in the first pass, if its round trip is `expected` to take this time at most. The first
+/// round trip of a new connection takes longer.
 pub fn first_slice(expected: Nanos) -> Nanos {
     let two = expected.0.saturating_add(expected.0 / 2);
     Nanos(two.clamp(SLICE_LEAST, 10 * SLICE_LEAST))
 }
 
-/// The longest that a round trip of the size `to` may take, if one of the smaller size `from` takes `trip`: in proportion to
-/// the size, but messages of one packet take about as long as each other.
+/// The longest time that a round trip of the size `to` may take, if one of the smaller size `from` takes `trip`. The
+/// time grows with the size, but messages that fit one packet take about the same time.
 pub fn longest(trip: Nanos, from: Bytes, to: Bytes) -> Nanos {
     let ratio = to.0.div_ceil(from.0.max(PACKET));
     Nanos(trip.0.saturating_mul(ratio.max(2)))
 }
 
-/// Whether a size may be tried whose round trip takes so long at most, in a sweep of so much `time`.
+/// Whether a size whose round trip takes at most `longest` may be tried in a sweep that lasts `time`.
 pub const fn may_try(longest: Nanos, time: Nanos) -> bool {
-    longest.0 <= time.0 / TRIED
+    longest.0 <= time.0 / TRIED_DIVISOR
 }
 
-/// The time at which the first pass must have ended, from its start.
+/// The time after which the first pass must have ended, in a sweep that lasts `time`.
 pub const fn first_pass(time: Nanos) -> Nanos {
-    Nanos(time.0 / FIRST)
+    Nanos(time.0 / FIRST_PASS_DIVISOR)
 }
 
-/// Every which of `sizes` sizes is tried, if each takes the time `each` in the first pass: on a path with long round trips
-/// not all of them fit in its time.
+/// The first pass tries each n-th of `sizes` sizes; this is n. Each size takes the time `each` in the first pass. On a
+/// path with long round trips not all sizes fit in its time.
 pub fn every(sizes: usize, each: Nanos, time: Nanos) -> usize {
     let fit = (first_pass(time).0 / each.0.max(1)).max(1);
     (sizes as u64).div_ceil(fit).max(1) as usize
 }
 
-/// The number of rounds in the time that is `left`, for sizes with these round `trips`, if each slice takes `beyond` more than
-/// its length. It is even, so that each order of the sizes has as many.
+/// The number of rounds that fit in the time `left`. `trips` are the round trips of the sizes; each slice takes
+/// `beyond` more than its length. The number is even, so that both orders of the sizes are equally frequent.
 pub fn rounds(left: Nanos, trips: &[Nanos], beyond: Nanos) -> u64 {
     let each = trips.iter().map(|trip| {
         let slice = trip.0.saturating_mul(TRIPS).max(SLICE);
@@ -93,11 +94,11 @@ pub fn rounds(left: Nanos, trips: &[Nanos], beyond: Nanos) -> u64 {
     rounds.clamp(ROUNDS[0], ROUNDS[1]) / 2 * 2
 }
 
-/// The slice of each size in a round of the given `time`. `trips` are the round trips of the sizes, ascending by size;
-/// `beyond` is the time that a slice takes more than its length. `None` for sizes that do not fit: the longest first.
+/// The slice of each size in a round that lasts `time`. `trips` are the round trips of the sizes, ascending by size; a
+/// slice takes `beyond` more than its length. `None` for sizes that do not fit: the longest are left out first.
 pub fn slices(time: Nanos, trips: &[Nanos], beyond: Nanos) -> Vec<Option<Nanos>> {
     let needs: Vec<u64> = trips.iter().map(|t| t.0.saturating_mul(TRIPS)).collect();
-    // The round trip that is under way at the end of a slice is completed.
+    // A round trip that has begun at the end of a slice is completed: this takes up to one more round trip.
     let rest = |at: usize| trips[at].0.saturating_add(beyond.0);
     let mut order: Vec<usize> = (0..trips.len()).collect();
     order.sort_by_key(|at| (needs[*at], *at));
@@ -111,7 +112,7 @@ pub fn slices(time: Nanos, trips: &[Nanos], beyond: Nanos) -> Vec<Option<Nanos>>
     let rests = order.iter().map(|at| rest(*at)).fold(0, u64::saturating_add);
     let mut free = time.0.saturating_sub(rests);
     let mut slices = vec![None; trips.len()];
-    // The longest first: what a size needs beyond an equal share is taken from the others.
+    // The size with the longest round trips is first. What it needs beyond an equal share is taken from the others.
     while let Some(at) = order.pop() {
         let equal = free / (order.len() as u64 + 1);
         let slice = needs[at].max(equal);
@@ -121,9 +122,9 @@ pub fn slices(time: Nanos, trips: &[Nanos], beyond: Nanos) -> Vec<Option<Nanos>>
     slices
 }
 
-/// The part of a slice that is left out, and the part that counts.
+/// Divides a slice into its wash-out and the part that is counted.
 pub const fn parts(slice: Nanos) -> [Nanos; 2] {
-    let washout = slice.0 / WASHOUT;
+    let washout = slice.0 / WASHOUT_DIVISOR;
     [Nanos(washout), Nanos(slice.0 - washout)]
 }
 
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn sizes_that_are_too_many_for_a_slow_path_are_thinned() {
         let of = |each_ms| every(23, Nanos(each_ms * MS), Nanos::from_secs(20));
-        // 6.67 s for the first pass: 23 sizes of 289 ms fit, and 22 of 290 ms.
+        // The first pass has 6.67 s: 23 sizes fit if each takes 289 ms, and 22 if each takes 290 ms.
         assert_eq!([50, 289, 290, 2_000, 60_000].map(of), [1, 1, 2, 8, 23]);
         assert_eq!(every(1, Nanos(0), Nanos(0)), 1);
         assert_eq!(every(0, Nanos(0), Nanos(0)), 1);
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(of(300, &[0, 0, 0], 0), [Some(100); 3]);
         assert_eq!(of(330, &[0, 0, 0], 10), [Some(100); 3]);
         assert_eq!(of(750, &[0, 0, 50, 50], 0), [Some(125), Some(125), Some(200), Some(200)]);
-        // 40 + 40 + (400 + 100) ms are needed.
+        // The three slices need 40 ms, 40 ms and (400 + 100) ms.
         assert_eq!(of(580, &[0, 0, 100], 0), [Some(40), Some(40), Some(400)]);
         assert_eq!(of(579, &[0, 0, 100], 0), [Some(289), Some(289), None]);
         assert_eq!(of(39, &[0], 0), [None]);
@@ -197,7 +198,7 @@ mod tests {
         };
         let short = |secs| of(secs, 0);
         assert_eq!([1, 15, 16, 20, 31, 32, 500].map(short), [2, 2, 4, 4, 6, 8, 8]);
-        // Each slice takes (400 + 100 + 50) ms.
+        // Each size takes (400 + 100 + 50) ms in a round.
         let long = |secs| of(secs, 100);
         assert_eq!([43, 44, 87, 88].map(long), [2, 4, 6, 8]);
     }

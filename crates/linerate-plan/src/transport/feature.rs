@@ -1,7 +1,7 @@
-//! Features of transports: what causes, factors and stages ask of a row.
+//! Features of transports, which causes, factors and stages need.
 
-/// What the bytes of a transport pass, or what its loads have. A row of the table lists the features of its transport. A
-/// cause or a factor that needs one applies to no other transport.
+/// What the bytes of a transport pass, or what its loads have. A row of the table of transports lists the features. A
+/// cause or a factor that needs a feature applies only to transports that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// The bytes pass a network port.
@@ -10,16 +10,17 @@ pub enum Feature {
     Card,
     /// Packets pass the kernel's network stack.
     Stack,
-    /// Connections: windows, retransmissions, congestion control.
+    /// The loads have connections, with windows, retransmissions and congestion control.
     Connections,
-    /// Datagrams: no congestion control and no retransmissions.
+    /// The loads send datagrams, without congestion control and retransmissions.
     Datagrams,
-    /// Requests to an RDMA device, without the kernel in between.
+    /// The loads post requests to an RDMA device, without the kernel in between.
     Verbs,
-    /// Operations on the memory of this host, without a kernel or a far end in between.
+    /// The loads are operations on the memory of this host, without the kernel and without a far end.
     Memory,
-    /// Operations that are counted one by one. A plan may keep a number of them in flight: [`crate::Knobs::depth`].
+    /// The loads have operations that are counted one by one. A plan may set the number in flight:
+    /// [`crate::Knobs::depth`].
     Operations,
-    /// A new connection for each message.
+    /// The loads make a new connection for each message.
     Redial,
 }

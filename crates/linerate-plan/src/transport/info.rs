@@ -1,4 +1,4 @@
-//! The table of transports: what is known of each without a machine.
+//! The table of transports: what is known of each transport without looking at a machine.
 
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
@@ -7,23 +7,24 @@ use super::{Feature, rdma};
 use crate::path::Stage;
 use crate::{Access, Knobs};
 
-/// The pattern in which bytes are moved.
+/// The kind of traffic that a load consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
-    /// Payload in one direction, as fast as possible.
+    /// Payload flows in one direction, as fast as possible.
     Stream,
-    /// Messages and their answers, one at a time or when they are due.
+    /// Messages and their answers: the next message goes when the answer is in (closed loop), or when it is due (open
+    /// loop).
     RoundTrips,
-    /// Reads, writes and copies, without an answer from a program at the other end.
+    /// Reads, writes and copies, which no program at another end answers.
     Operations,
 }
 
-/// The kind of far end.
+/// What the far end of a transport is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarEnd {
-    /// A peer, which may be on this host.
+    /// A process of linerate that the user connects to. It may be on this host.
     Peer,
-    /// The far end is another process of this host.
+    /// Another process of this host, which linerate starts.
     Process,
     /// A file or a disk of this host, which the user names.
     File,
@@ -31,53 +32,54 @@ pub enum FarEnd {
     Absent,
 }
 
-/// A transport, with the facts that do not depend on a machine.
+/// A row of the table of transports.
 #[derive(Debug)]
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
-    /// The name in text with these options, where it is not the name in capitals.
+    /// Gives the name in text for these options; `None` if it is the name in capitals.
     pub words: Option<fn(&Options) -> String>,
     /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
-    /// The patterns that the transport has.
+    /// The patterns of traffic that the transport can carry.
     pub patterns: &'static [PatternKind],
-    /// The kind of far end.
+    /// What the far end of the transport is.
     pub far_end: FarEnd,
-    /// The name of one sample of the transport's round trips.
+    /// What the transport calls one sample of its round trips.
     pub sample: &'static str,
-    /// What its bytes pass and what its loads have: the causes and factors that need it apply to the transport.
+    /// What the transport's bytes pass and what its loads have. Causes and factors that need these features apply to
+    /// it.
     pub features: &'static [Feature],
-    /// The stages that bytes cross on one host, from the program outwards. The last one is [`Stage::Net`] where they leave
-    /// the host.
+    /// The stages that bytes cross on one host, from the program outwards. The last one is [`Stage::Net`] if bytes
+    /// leave the host.
     pub stages: &'static [Stage],
-    /// Phrase for the place where payload counts as sent.
+    /// Words for the point at which payload counts as sent.
     pub taken: &'static str,
-    /// Whether a message may be sent and never answered, with these options.
+    /// Whether a message that was sent may stay without an answer, with these options.
     pub may_lose_messages: fn(&Options) -> bool,
-    /// Whether payload may be lost on the path, with these options: the sent and the received payload may differ.
+    /// Whether the path may lose payload, with these options, so that the receiver may get less than was sent.
     pub may_lose_payload: fn(&Options) -> bool,
-    /// Whether a timed operation is a round trip by itself, which no other end answers, with these options.
+    /// Whether a timed operation is a round trip by itself, with these options: no program at the other end answers.
     pub returns: fn(&Options) -> bool,
-    /// The access of operations whose options name none.
+    /// What operations do if the options do not request an access.
     pub access: Access,
-    /// Operations that each stream keeps in flight, with these options; zero if [`Knobs::depth`] says it.
+    /// Operations that each stream keeps in flight, with these options; zero if [`Knobs::depth`] is used instead.
     pub depth: fn(&Options) -> u32,
-    /// Whether threads poll, with these options; `None` if [`Knobs::busy_poll`] says it.
+    /// Whether threads poll, with these options; `None` if [`Knobs::busy_poll`] is used instead.
     pub polls: Option<fn(&Options) -> bool>,
-    /// Whether a user may choose the transport.
+    /// Whether a user may choose the transport by `--engine`.
     pub offered: bool,
-    /// The knobs that the transport obeys. It refuses a plan that sets another one.
+    /// The knobs that the transport supports. It refuses a plan that sets another one.
     pub obeys: &'static [Knob],
-    /// The beginning of such a refusal: `datagrams have no`.
+    /// How the text starts that refuses a knob: `datagrams have no`.
     pub has_no: &'static str,
-    /// Its own names of knobs in refusals, where the usual ones do not fit.
+    /// This transport's own names of knobs in refusals, where the usual name does not fit.
     pub names: &'static [(Knob, &'static str)],
-    /// The options that are its own.
+    /// The options that this transport has.
     pub options: &'static [OptionInfo],
-    /// The factors of its load that a study varies.
+    /// The factors that a study of this transport may vary.
     pub varies: &'static [Swept],
-    /// The smallest and the largest operation of a study of sizes.
+    /// The smallest and the largest operation of a study over sizes, in bytes.
     pub sizes: [u64; 2],
 }
 
@@ -94,30 +96,30 @@ impl PartialEq for TransportInfo {
 }
 
 impl TransportInfo {
-    /// Whether the transport has a pattern.
+    /// Whether the transport can carry a pattern of traffic.
     pub fn carries(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
     }
 
-    /// Whether its bytes pass, or its loads have, a feature.
+    /// Whether the transport has a feature.
     pub fn has(&self, feature: Feature) -> bool {
         self.features.contains(&feature)
     }
 
-    /// Whether a cause or a factor that needs these features applies.
+    /// Whether a cause or a factor that needs these features applies to the transport.
     pub fn has_all(&self, features: &[Feature]) -> bool {
         features.iter().all(|feature| self.has(*feature))
     }
 
-    /// Whether no program is at a far end: this host alone moves the bytes.
+    /// Whether no program runs at a far end: this host alone moves the bytes.
     pub fn is_alone(&self) -> bool {
         matches!(self.far_end, FarEnd::File | FarEnd::Absent)
     }
 
-    /// Whether the transport obeys all `knobs` that are set; if not, the reason as a lowercase fragment.
+    /// Whether the transport supports all `knobs` that are set. The error is the reason, as a lowercase fragment.
     pub fn check(&self, knobs: &Knobs) -> Result<(), String> {
         let mut lacks = Knob::ALL.iter().filter(|knob| !self.obeys.contains(knob));
-        lacks.try_for_each(|knob| match knob.asked(knobs) {
+        lacks.try_for_each(|knob| match knob.requested(knobs) {
             (true, usual) => {
                 let own = self.names.iter().find(|(named, _)| named == knob);
                 Err(format!("{} {}", self.has_no, own.map_or(usual, |(_, name)| name)))
@@ -126,12 +128,12 @@ impl TransportInfo {
         })
     }
 
-    /// Whether the transport carries a load.
+    /// Whether the transport can carry a load, not only round trips.
     pub fn carries_load(&self) -> bool {
         self.carries(PatternKind::Stream) || self.carries(PatternKind::Operations)
     }
 
-    /// The row with the usual values, from which other rows differ.
+    /// The usual values. Each transport's row gives only the values that differ.
     pub(super) const BASE: Self = Self {
         name: "",
         words: None,
@@ -154,22 +156,22 @@ impl TransportInfo {
         names: &[],
         options: &[],
         varies: &[],
-        // Below, a call costs more than its payload; above, nothing is gained by fewer.
+        // Below 1 KiB a call costs more than its payload. Above 4 MiB fewer calls gain nothing.
         sizes: [1 << 10, 4 << 20],
     };
 }
 
-/// Payload that goes through sockets and a port.
+/// Stages of payload that passes sockets and a port.
 const SOCKETS: &[Stage] =
     &[Stage::App, Stage::Socket, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port, Stage::Net];
 
-/// Payload that stays in the memory of this host.
+/// Stages of payload that stays in the memory of this host.
 const IN_MEMORY: &[Stage] = &[Stage::App, Stage::Cpu, Stage::Memory];
 
-/// What counts as sent by sockets.
+/// Words for the point at which payload of sockets counts as sent.
 const BY_KERNEL: &str = "taken by this end's kernel";
 
-/// TCP connections.
+/// TCP connections between two ends.
 pub static TCP: TransportInfo = TransportInfo {
     name: "tcp",
     doc: "TCP connections",
@@ -195,7 +197,7 @@ pub static TCP: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// UDP datagrams.
+/// UDP datagrams between two ends.
 pub static UDP: TransportInfo = TransportInfo {
     name: "udp",
     doc: "UDP datagrams",
@@ -244,7 +246,7 @@ pub static SHM: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// Requests to RDMA devices: InfiniBand, or RDMA over Ethernet.
+/// Requests to RDMA devices, over InfiniBand or over Ethernet (RoCE).
 pub static RDMA: TransportInfo = TransportInfo {
     name: "rdma",
     words: Some(rdma::words),
@@ -260,7 +262,7 @@ pub static RDMA: TransportInfo = TransportInfo {
     obeys: &[Knob::OpenLoop, Knob::BusyPoll],
     has_no: "RDMA has no",
     varies: &[Swept::Size, Swept::Streams, Swept::Depth, Swept::Qps],
-    // As in the tables of perftest: the smallest show how many a device carries.
+    // The sizes are those of perftest. The smallest ones show how many operations a device carries.
     sizes: [2, 8 << 20],
     ..TransportInfo::BASE
 };
@@ -280,8 +282,8 @@ pub static PROGRAM: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result is
-/// the address of the next one.
+/// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result
+/// is the address of the next load.
 pub static MEMORY: TransportInfo = TransportInfo {
     name: "memory",
     doc: "memory of this machine, without a network",
@@ -297,7 +299,7 @@ pub static MEMORY: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// Moves nothing: the rate that the tool itself can drive.
+/// A transport that moves nothing: it shows the highest rate that linerate's own threads reach.
 pub static NULL: TransportInfo = TransportInfo {
     name: "null",
     doc: "moves nothing",
@@ -310,7 +312,8 @@ pub static NULL: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// A transport that this version does not know: only bytes, operations and their times are known of its loads.
+/// A transport that this version does not know, such as in a newer record. Only its bytes, operations and times are
+/// known.
 pub static OTHER: TransportInfo = TransportInfo {
     features: &[Feature::Port, Feature::Operations],
     obeys: Knob::ALL,
@@ -318,7 +321,7 @@ pub static OTHER: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
-/// The transport that is used where none is chosen.
+/// The default transport.
 pub static USUAL: &TransportInfo = &TCP;
 
 /// All transports, in display order.
@@ -330,7 +333,7 @@ pub fn named(name: &str) -> Option<&'static TransportInfo> {
     TRANSPORTS.iter().find(|info| info.name == name).copied()
 }
 
-/// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
+/// The transport with this name in a record. `sim`, the simulated path, moves bytes as TCP does.
 pub fn of(engine: &str) -> &'static TransportInfo {
     match engine {
         "sim" => &TCP,
@@ -338,12 +341,12 @@ pub fn of(engine: &str) -> &'static TransportInfo {
     }
 }
 
-/// The options of the transport with this name; none of an unknown one.
+/// The options of the transport with this name; none if the name is unknown.
 pub fn options_of(name: &str) -> &'static [OptionInfo] {
     named(name).map_or(&[], |info| info.options)
 }
 
-/// The transports that have an option.
+/// The transports that have the option `key`.
 pub fn with_option(key: &str) -> impl Iterator<Item = &'static TransportInfo> {
     let has = move |info: &&TransportInfo| info.options.iter().any(|row| row.key == key);
     TRANSPORTS.iter().copied().filter(has)

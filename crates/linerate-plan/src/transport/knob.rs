@@ -1,41 +1,41 @@
-//! Settings of loads that a transport may lack.
+//! Settings of loads that only some transports support.
 
 use crate::{Handover, Knobs, Receive};
 
-/// A setting of [`Knobs`] that only some transports have: the others refuse a plan that sets it.
+/// A setting of [`Knobs`] that only some transports support: the others refuse a plan that sets it.
 ///
-/// Settings without a row here are of all transports (streams, sizes, CPUs, extra work), or are ignored where they mean
-/// nothing (`nodelay`, `nagle`).
+/// All transports support the settings that have no row here (streams, sizes, CPUs, extra work), or ignore them where
+/// they have no effect (`nodelay`, `nagle`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Knob {
-    /// [`Knobs::congestion`].
+    /// The congestion control, [`Knobs::congestion`].
     Congestion,
-    /// [`Knobs::mss`].
+    /// The segment size, [`Knobs::mss`].
     Mss,
-    /// [`Knobs::send_buffer`].
+    /// The send buffer, [`Knobs::send_buffer`].
     SendBuffer,
-    /// [`Knobs::recv_buffer`].
+    /// The receive buffer, [`Knobs::recv_buffer`].
     RecvBuffer,
-    /// [`Knobs::window_clamp`].
+    /// The bound of the window, [`Knobs::window_clamp`].
     WindowClamp,
-    /// [`Knobs::pacing`].
+    /// The pace of each stream, [`Knobs::pacing`].
     Pacing,
-    /// [`Knobs::two_writes`].
+    /// Messages in two writes, [`Knobs::two_writes`].
     TwoWrites,
-    /// [`Receive::Discard`].
+    /// Reception without a copy, [`Receive::Discard`].
     Discard,
-    /// All of [`Handover`] but a copy.
+    /// Any [`Handover`] except a copy.
     Uncopied,
-    /// [`Knobs::open_loop`].
+    /// Round trips in open loop, [`Knobs::open_loop`].
     OpenLoop,
-    /// [`Knobs::busy_poll`].
+    /// Polling threads, [`Knobs::busy_poll`].
     BusyPoll,
-    /// [`Knobs::depth`].
+    /// The number of operations in flight, [`Knobs::depth`].
     Depth,
 }
 
 impl Knob {
-    /// All settings that a transport may lack.
+    /// All settings that only some transports support.
     pub const ALL: &[Self] = &[
         Self::Congestion,
         Self::Mss,
@@ -51,8 +51,8 @@ impl Knob {
         Self::Depth,
     ];
 
-    /// Whether a plan sets it, and its name in a refusal, after `has no`.
-    pub(super) const fn asked(self, knobs: &Knobs) -> (bool, &'static str) {
+    /// Whether a plan sets this knob, and the name of the knob in a refusal, after `has no`.
+    pub(super) const fn requested(self, knobs: &Knobs) -> (bool, &'static str) {
         match self {
             Self::Congestion => (knobs.congestion.is_some(), "congestion control"),
             Self::Mss => (knobs.mss.is_some(), "maximum segment size"),

@@ -1,4 +1,5 @@
-//! Transports: the mechanisms that move the bytes of a load. All that is known of one without a machine is its row.
+//! Transports: the ways to move the bytes of a load. Each transport has a row with all that is known of it without
+//! looking at a machine.
 
 mod feature;
 mod info;

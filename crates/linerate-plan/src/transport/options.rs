@@ -1,5 +1,5 @@
-//! Options of transports. Each is declared once as a row: the row is the flag, its help, its key in files and
-//! records, and the check of a peer's request.
+//! Options of transports. Each option is declared once, as a row. The row gives the flag, its help, its key in files
+//! and records, and the check of what a peer requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 use super::PatternKind;
 use linerate_units::shell::word;
 
-/// Largest number of options in a plan: a peer's plan is bounded before it is checked.
+/// Largest number of options in a plan. A peer's plan is checked against it before anything else.
 const OPTIONS_MAX: usize = 32;
 
 /// An option of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionInfo {
-    /// The key in records, JSON and the configuration file; behind `--` the flag.
+    /// The key in records, JSON and the configuration file. With `--` before it, it is the flag.
     pub key: &'static str,
-    /// The help, a line without a full stop.
+    /// The help text: one line without a full stop.
     pub help: &'static str,
-    /// The values that it accepts.
+    /// The kind of value that the option accepts.
     pub kind: Kind,
     /// The only pattern that has the option; `None` if all patterns have it.
     pub pattern: Option<PatternKind>,
-    /// Whether it selects the path, so that a probe of the same path needs it too.
+    /// Whether the option selects the path, so that a probe of this path needs the option too.
     pub of_path: bool,
 }
 
-/// The values that an option accepts.
+/// The kind of value that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The value is yes or no.
@@ -53,25 +53,25 @@ pub enum Kind {
     Name(&'static str),
 }
 
-/// Longest name, in bytes.
+/// Longest name that an option accepts, in bytes.
 const NAME_MAX: usize = 64;
 
-/// Whether a text can be a name: of letters, digits and a few signs.
+/// Whether a text is a valid name: it has only letters, digits and the signs `_-.:`.
 fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// A value of an option.
+/// The value that was set for an option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "OptionValue")]
 pub enum Setting {
-    /// The value of a switch.
+    /// The value of an option that is a switch.
     Switch(bool),
-    /// The value of a number, or of a size in bytes.
+    /// The value of an option that is a number, or a size in bytes.
     Number(u64),
-    /// The value of a word.
+    /// The value of an option that is a word or a name.
     Word(String),
 }
 
@@ -94,7 +94,7 @@ pub const ACCESS: OptionInfo = OptionInfo {
     of_path: false,
 };
 
-/// The NUMA node whose memory is used.
+/// The NUMA node whose memory the load uses.
 pub const MEMORY_NODE: OptionInfo = OptionInfo {
     key: "memory-node",
     help: "Use memory of this NUMA node [default: the node of each thread's CPU]",
@@ -104,7 +104,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
     of_path: true,
 };
 
-/// Room in the memory of each stream and direction.
+/// Size of the shared memory of each stream and direction.
 pub const RING: OptionInfo = OptionInfo {
     key: "ring",
     help: "Size of the shared memory of each stream and direction, a power of two such as 1MiB",
@@ -113,7 +113,7 @@ pub const RING: OptionInfo = OptionInfo {
     of_path: false,
 };
 
-/// The library that takes the place of the program's sockets.
+/// Whether a preloaded library replaces the program's sockets, and moves their bytes by RDMA.
 pub const PRELOAD: OptionInfo = OptionInfo {
     key: "preload",
     help: "Start the programs with librdmacm's socket preload (librspreload), which carries their bytes by RDMA",
@@ -122,7 +122,7 @@ pub const PRELOAD: OptionInfo = OptionInfo {
     of_path: true,
 };
 
-/// The mark of packets for the queues on the path, which both ends set on what they send.
+/// The DSCP of packets, by which queues on the path may sort them. Both ends set it on what they send.
 pub const DSCP: OptionInfo = OptionInfo {
     key: "dscp",
     help: "DSCP of all packets of the load and its round trips, at both ends, such as 46 [default: 0]",
@@ -132,7 +132,7 @@ pub const DSCP: OptionInfo = OptionInfo {
     of_path: true,
 };
 
-/// The address or the device of this end from which connections are made. The far end does not look at it.
+/// The local address or device from which the near end connects. The far end ignores this option.
 pub const BIND: OptionInfo = OptionInfo {
     key: "bind",
     help: "Source of the load on this machine: one of its addresses, or a device such as eth1 [default: by the route]",
@@ -141,10 +141,10 @@ pub const BIND: OptionInfo = OptionInfo {
     of_path: true,
 };
 
-/// Bytes of the ring of a stream where [`RING`] is not set.
+/// Size of a stream's ring in bytes where [`RING`] is not set.
 pub const RING_DEFAULT: u64 = 4 << 20;
 
-/// Options that were set, by key. One that is absent has its transport's default.
+/// Options that were set, by key. An option that is not here has its transport's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Options(BTreeMap<String, Setting>);
@@ -155,7 +155,7 @@ impl Options {
         self.0.is_empty()
     }
 
-    /// Sets an option.
+    /// Sets the option `key`.
     pub fn set(&mut self, key: &str, setting: Setting) {
         self.0.insert(key.to_owned(), setting);
     }
@@ -165,12 +165,12 @@ impl Options {
         self.0.iter().map(|(key, setting)| (key.as_str(), setting))
     }
 
-    /// The value of an option.
+    /// The value of the option `key`, if it is set.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.0.get(key)
     }
 
-    /// The value of a number or a size.
+    /// The value of the option `key`, if it is a number or a size.
     pub fn number(&self, key: &str) -> Option<u64> {
         match self.0.get(key) {
             Some(Setting::Number(number)) => Some(*number),
@@ -178,7 +178,7 @@ impl Options {
         }
     }
 
-    /// The value of an option of words or names.
+    /// The value of the option `key`, if it is a word or a name.
     pub fn word(&self, key: &str) -> Option<&str> {
         match self.0.get(key) {
             Some(Setting::Word(word)) => Some(word),
@@ -186,12 +186,12 @@ impl Options {
         }
     }
 
-    /// Whether a switch is on.
+    /// Whether the option `key` is a switch that is on.
     pub fn is_on(&self, key: &str) -> bool {
         self.0.get(key) == Some(&Setting::Switch(true))
     }
 
-    /// The set options that apply to a pattern, for a transport with these `rows`.
+    /// The options that apply to a pattern, for a transport whose options are `rows`.
     #[must_use]
     pub fn of(&self, rows: &[OptionInfo], pattern: PatternKind) -> Self {
         let has = |key: &str| rows.iter().any(|row| row.key == key && row.is_of(pattern));
@@ -199,7 +199,7 @@ impl Options {
         Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
     }
 
-    /// The set options that select the path, for a transport with these `rows`.
+    /// The options that select the path, for a transport whose options are `rows`.
     #[must_use]
     pub fn of_path(&self, rows: &[OptionInfo]) -> Self {
         let selects = |key: &str| rows.iter().any(|row| row.key == key && row.of_path);
@@ -207,8 +207,8 @@ impl Options {
         Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
     }
 
-    /// Whether a `pattern` of a transport with these `rows` accepts the options; if not, the reason as a
-    /// lowercase fragment.
+    /// Whether a transport whose options are `rows` accepts all set options for a `pattern`. The error is the reason,
+    /// as a lowercase fragment.
     pub fn check(&self, rows: &[OptionInfo], pattern: PatternKind) -> Result<(), String> {
         if self.0.len() > OPTIONS_MAX {
             return Err(format!("more than {OPTIONS_MAX} options"));
@@ -226,12 +226,12 @@ impl Options {
 }
 
 impl OptionInfo {
-    /// Whether a pattern has the option.
+    /// Whether the option applies to a pattern.
     pub fn is_of(&self, pattern: PatternKind) -> bool {
         self.pattern.is_none_or(|own| own == pattern)
     }
 
-    /// A value as it follows the flag on a command line: ` read`, ` 64B`, nothing for a switch that is on.
+    /// The value as text after the flag of a command line: ` read`, ` 64B`, empty for a switch that is on.
     pub fn argument(&self, setting: &Setting) -> String {
         match (self.kind, setting) {
             (Kind::Switch, Setting::Switch(true)) => String::new(),
@@ -241,7 +241,7 @@ impl OptionInfo {
         }
     }
 
-    /// Whether it accepts a value; if not, the reason as a lowercase fragment.
+    /// Whether the option accepts a value. The error is the reason, as a lowercase fragment.
     pub fn check(&self, setting: &Setting) -> Result<(), String> {
         let key = self.key;
         match (self.kind, setting) {

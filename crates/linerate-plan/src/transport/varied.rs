@@ -9,21 +9,21 @@ use serde::Serialize;
 pub enum Swept {
     /// How the sender hands payload to the kernel.
     Copy,
-    /// Payload of each read and each write.
+    /// Payload of each read and each write, in bytes.
     Size,
-    /// Connections.
+    /// Number of connections.
     Streams,
-    /// Requests in flight on each queue pair.
+    /// Number of requests in flight on each queue pair.
     Depth,
-    /// Queue pairs of each stream.
+    /// Number of queue pairs of each stream.
     Qps,
 }
 
 impl Swept {
-    /// All factors.
+    /// All factors that a study may vary.
     pub const ALL: [Self; 5] = [Self::Copy, Self::Size, Self::Streams, Self::Depth, Self::Qps];
 
-    /// The word used in text and JSON.
+    /// Name of the factor in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",

@@ -1,38 +1,38 @@
-//! Datagrams of a UDP test: the beginning of a stream, and the header of each datagram.
+//! Datagrams of a UDP test: the hellos that begin a stream, and the header of each datagram.
 //!
-//! UDP has no connections. A client sends a hello from its own port for each stream, and the server answers
-//! from its one port; both are four bytes without further meaning. Each later datagram has the time when it was
-//! sent and its number, from 1. Nothing in it proves who sent it.
+//! UDP has no connections. For each stream a client sends a hello from a port of its own, and the server answers from
+//! its one port; hello and answer are four bytes without further meaning. Each later datagram has its send time and
+//! its number, from 1. Nothing in a datagram proves who sent it.
 //= https://github.com/esnet/iperf src/iperf_udp.c; iperf.h, UDP_CONNECT_MSG and below it
 
-/// Bytes of a hello, and of its answer.
+/// Number of bytes of a hello, and of its answer.
 pub const HELLO_LEN: usize = 4;
 
-/// The hello of this side that begins a stream: servers accept any four bytes.
+/// The hello that linerate sends to begin a stream: servers accept any four bytes.
 pub const HELLO: [u8; HELLO_LEN] = *b"9876";
 
-/// Shortest datagram: the longer one of both headers, whichever is used.
+/// Shortest datagram in bytes: the length of the longer header, even where the shorter one is used.
 //= iperf.h, MIN_UDP_BLOCKSIZE
 pub const DATAGRAM_MIN: u64 = 16;
 
-/// Longest one: 65535 less the headers of IPv4 and UDP.
+/// Longest datagram in bytes: 65535 less the headers of IPv4 and UDP.
 //= iperf.h, MAX_UDP_BLOCKSIZE
 pub const DATAGRAM_MAX: u64 = 65_507;
 
-/// Payload of each, where a client does not say.
+/// Payload of each datagram in bytes, where a client does not say.
 //= iperf.h, DEFAULT_UDP_BLKSIZE
 pub const DATAGRAM_DEFAULT: u64 = 1460;
 
-/// Largest number of datagrams that a client may have sent at once.
+/// Largest number of datagrams that a client may request to be sent at once.
 //= iperf.h, MAX_BURST
 pub const BURST_MAX: u64 = 1000;
 
-/// Whole numbers as the memory of a host has them; most have the least byte first.
+/// Hello and answer up to 3.11: integers in the host's byte order, which is little-endian on most hosts.
 const OLD_HELLO: u32 = 123_456_789;
 const OLD_ANSWER: u32 = 987_654_321;
 
-/// The hellos of clients, each with the answer that the client waits for: since 3.12, the same from 3.12 and
-/// 3.13 on hosts with the greatest byte first, and up to 3.11 on both kinds of hosts.
+/// The hellos of clients, each with the answer that the client waits for: since 3.12, of 3.12 and 3.13 on big-endian
+/// hosts, and up to 3.11 on little-endian and on big-endian hosts.
 const WORDS: [([u8; HELLO_LEN], [u8; HELLO_LEN]); 4] = [
     (HELLO, *b"6789"),
     (*b"6789", *b"9876"),
@@ -46,8 +46,8 @@ pub fn answer(hello: &[u8]) -> Option<[u8; HELLO_LEN]> {
     found.map(|(_, answer)| *answer)
 }
 
-/// Whether the bytes are an answer of a server of any version to [`HELLO`]. A program that returns the hello
-/// itself is an echo.
+/// Whether the bytes are a server's answer, of any version, to [`HELLO`]. A service that returns the hello itself is
+/// an echo.
 pub fn is_answer(bytes: &[u8]) -> bool {
     let mut all = WORDS.iter();
     bytes != HELLO && all.any(|(_, answer)| answer == bytes)
@@ -56,15 +56,15 @@ pub fn is_answer(bytes: &[u8]) -> bool {
 /// Width of the numbers in datagrams, in bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Width {
-    /// 32 bits: after 4294967295 the number is 0.
+    /// 32 bits: the number after 4294967295 is 0.
     #[default]
     Narrow,
-    /// 64 bits, which the client requests.
+    /// 64 bits, if the client requests them.
     Wide,
 }
 
 impl Width {
-    /// Bytes of a [`Header`].
+    /// Length of a [`Header`] in bytes.
     pub const fn header_len(self) -> usize {
         match self {
             Self::Narrow => 12,
@@ -78,7 +78,7 @@ impl Width {
 pub struct Header {
     /// Send time of the datagram, in microseconds of the sender's clock.
     pub micros: u64,
-    /// Number of the datagram, from 1, modulo the available bits.
+    /// Number of the datagram, from 1. If it is wider than [`Width`], only its low bits are sent.
     pub number: u64,
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_version_s_hello_has_its_own_answer_and_nothing_else_has_one() {
-        // As 3.12 was seen to say it, and 3.11.
+        // Hello and answer as 3.12 sends them, then as 3.11 does.
         assert_eq!(answer(b"9876"), Some(*b"6789"));
         let old = answer(&[0x15, 0xcd, 0x5b, 0x07]);
         assert_eq!(old, Some([0xb1, 0x68, 0xde, 0x3a]));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_iperf3_writes_it() {
-        // The first datagram of iperf3 3.12, and the same with wide numbers.
+        // The first datagram that iperf3 3.12 sent, and one with a wide number made from it.
         let narrow = b"\0\0\x0bs\0\x02\x14\0\0\0\0\x01\x95F";
         let header = Header { micros: 2931 * 1_000_000 + 136_192, number: 1 };
         assert_eq!(Header::read(narrow, Width::Narrow), Some(header));

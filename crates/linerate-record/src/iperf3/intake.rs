@@ -1,6 +1,6 @@
-//! Counts the datagrams that a receiver gets of a stream.
+//! Counts the datagrams of a stream that a receiver gets.
 //!
-//! Goodput is payload received for the first time. A missing number is a loss once a later one arrived: iperf3
+//! Goodput is payload received for the first time. A missing number counts as lost once a later one arrived: iperf3
 //! sends no end mark. Anyone on the path can forge a datagram, so a number that no sender can have reached is
 //! ignored. Otherwise one datagram could fake billions of losses.
 
@@ -8,18 +8,18 @@ use linerate_units::stats::Arrivals;
 
 use super::datagram::{Header, Width};
 
-/// Fewest nanoseconds from one datagram of a stream to the next: no program sends 200 million in a second.
+/// Shortest time between two datagrams of a stream, in nanoseconds: no program sends 200 million in a second.
 const FASTEST_NANOS: u64 = 5;
-/// Numbers that may have been sent before the receiver started its clock.
+/// Most datagrams that a sender may have sent before the receiver started its clock.
 const HEAD_START: u64 = 1 << 20;
 
-/// The datagrams of one stream.
+/// The counts of the datagrams of one stream.
 #[derive(Debug)]
 pub struct Intake {
     width: Width,
     /// Start of the stream on the receiver's clock, in nanoseconds.
     begun: u64,
-    /// The highest number received.
+    /// The highest number of a datagram received.
     highest: u64,
     arrivals: Arrivals,
     jitter: Jitter,
@@ -27,7 +27,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Starts the counts of a stream that begins `now`.
+    /// Starts the counts of a stream that begins at `now`.
     pub fn new(width: Width, now: u64) -> Self {
         Self {
             width,
@@ -39,7 +39,7 @@ impl Intake {
         }
     }
 
-    /// Counts a datagram that was read `now`; returns its payload in bytes if it is in the measured time.
+    /// Counts a datagram that was read at `now`. Returns its payload in bytes, or 0 if it is not to be counted.
     #[inline]
     pub fn take(&mut self, datagram: &[u8], now: u64) -> u64 {
         let header = Header::read(datagram, self.width);
@@ -56,13 +56,13 @@ impl Intake {
         datagram.len() as u64
     }
 
-    /// The full number of a datagram; `None` if no sender can have reached it.
-    fn number(&self, told: u64, now: u64) -> Option<u64> {
+    /// The full number of a datagram from the number in its header; `None` if no sender can have reached it.
+    fn number(&self, reported: u64, now: u64) -> Option<u64> {
         let number = match self.width {
-            Width::Wide => told,
-            // The nearest full number with the low bits of the header.
+            Width::Wide => reported,
+            // The number nearest to the highest one that has these low bits.
             Width::Narrow => {
-                let step = (told as u32).wrapping_sub(self.highest as u32) as i32;
+                let step = (reported as u32).wrapping_sub(self.highest as u32) as i32;
                 self.highest.checked_add_signed(step.into())?
             }
         };
@@ -80,18 +80,18 @@ impl Intake {
         (self.jitter.micros * 1e3) as u64
     }
 
-    /// Number of received datagrams that do not belong to this stream: too short, or of an impossible number.
+    /// Number of received datagrams that do not belong to this stream: too short, or with an impossible number.
     pub fn strays(&self) -> u64 {
         self.strays
     }
 }
 
-/// How much the transit time changes from one datagram to the next, smoothed. The clocks of both ends need not
-/// agree: only a difference of differences remains.
+/// How much the transit time changes from one datagram to the next, smoothed. The clocks of both ends need not agree:
+/// their offset cancels out.
 //= https://www.rfc-editor.org/rfc/rfc3550#section-6.4.1
 #[derive(Debug, Default)]
 struct Jitter {
-    /// Transit time of the previous datagram, by two clocks.
+    /// Transit time of the previous datagram: receive time on this clock less send time on the sender's clock.
     last: Option<i64>,
     micros: f64,
 }
@@ -121,7 +121,7 @@ mod tests {
         bytes
     }
 
-    /// Numbers of one size, all at once; payload that counts.
+    /// Counts datagrams with these numbers, all at `now`; returns the payload that was counted.
     fn take(intake: &mut Intake, numbers: impl IntoIterator<Item = u64>, now: u64) -> u64 {
         let width = intake.width;
         let each = numbers.into_iter();
@@ -132,7 +132,7 @@ mod tests {
     fn what_came_once_counts_and_the_rest_is_told_apart() {
         for width in [Width::Narrow, Width::Wide] {
             let mut intake = Intake::new(width, 0);
-            // 4 is lost, 3 late, 2 a duplicate.
+            // 4 is lost, 3 is late, 2 is a duplicate.
             let bytes = take(&mut intake, [1, 2, 5, 3, 2, 6], SECOND);
             assert_eq!(bytes, 500);
             let arrivals = intake.arrivals();
@@ -153,7 +153,7 @@ mod tests {
             assert_eq!(take(&mut intake, [0, wrong, HEAD_START + 1], 0), 0);
             assert_eq!(intake.strays(), 5);
             assert_eq!(intake.arrivals().missing(), 0, "{width:?}");
-            // What may just have been sent is believed: a path can lose as much.
+            // A number that may just have been sent is believed: a path can lose that many datagrams.
             assert_eq!(take(&mut intake, [HEAD_START], 0), 100);
             assert_eq!(intake.arrivals().missing(), HEAD_START - 2);
             assert_eq!(take(&mut intake, [HEAD_START + 7], 7 * FASTEST_NANOS), 100);
@@ -164,14 +164,14 @@ mod tests {
     fn narrow_numbers_go_on_behind_their_last() {
         let lap = 1u64 << 32;
         let mut intake = Intake::new(Width::Narrow, 0);
-        // Enough time for this many datagrams.
+        // A time long enough for so many datagrams.
         let now = 10 * lap * FASTEST_NANOS;
         for at in (0..=lap).step_by(1 << 30) {
             take(&mut intake, [at + 1], now);
         }
         let missing = intake.arrivals().missing();
         assert_eq!(intake.arrivals().taken() + missing, lap + 1);
-        // One from before the lap is late, and no step forward.
+        // A number from before the wrap is late. It does not move the highest number.
         take(&mut intake, [lap - 1, lap + 2], now);
         assert_eq!(intake.arrivals().reordered(), 1);
         assert_eq!(intake.arrivals().taken() + intake.arrivals().missing(), lap + 2);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn jitter_is_of_the_way_and_not_of_the_clocks() {
-        // Sent each millisecond by a clock that is hours ahead.
+        // Datagrams are sent each millisecond, by a clock that is hours ahead.
         let ahead = 40_000_000_000;
         let jitter = |late: fn(u64) -> u64| {
             let mut intake = Intake::new(Width::Wide, 0);
@@ -191,7 +191,7 @@ mod tests {
             intake.jitter()
         };
         assert_eq!(jitter(|_| 5_000_000), 0);
-        // Each second one is 80 us late.
+        // Every second datagram is 80 us late.
         let uneven = jitter(|n| n % 2 * 80_000);
         assert!((79_900..=80_000).contains(&uneven), "{uneven}");
     }

@@ -1,22 +1,22 @@
-//! JSON behind its length, and its fields: versions of iperf3 report different fields in different ways.
+//! JSON after its length, and fields of JSON: versions of iperf3 write the same field in different ways.
 
 use serde_json::{Map, Value};
 
 use super::Malformed;
 
-/// Maximum size of JSON in bytes: 128 streams use a third of it.
+/// Largest size of JSON in bytes: the results of 128 streams use a third of it.
 pub const JSON_MAX: usize = 64 * 1024;
 
-/// Largest whole number up to which a double is exact. iperf3 reads numbers as doubles.
+/// Largest number up to which a double holds every integer. iperf3 reads numbers as doubles.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// JSON behind its length.
+/// Puts the length of the JSON, in four bytes, before it.
 pub fn frame(json: &[u8]) -> Vec<u8> {
     let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), json].concat()
 }
 
-/// The number of JSON bytes that follow.
+/// Number of JSON bytes that follow the length in `bytes`.
 pub fn length(bytes: [u8; 4]) -> Result<usize, Malformed> {
     let length = u32::from_be_bytes(bytes);
     match usize::try_from(length) {
@@ -25,12 +25,12 @@ pub fn length(bytes: [u8; 4]) -> Result<usize, Malformed> {
     }
 }
 
-/// The fields of an object.
+/// Reads the fields of a JSON object.
 pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     if bytes.len() > JSON_MAX {
         return Err(Malformed::Long(bytes.len() as u32));
     }
-    // Some versions count the terminating zero of the text.
+    // Some versions include the zero byte after the text.
     let text = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     match serde_json::from_slice(text) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -39,7 +39,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Malformed> {
     }
 }
 
-/// A whole number that is not negative; zero if there is none.
+/// A field with a whole number that is not negative; zero if there is no such field.
 pub(super) fn count(fields: &Map<String, Value>, name: &'static str) -> Result<u64, Malformed> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(0),
@@ -47,14 +47,14 @@ pub(super) fn count(fields: &Map<String, Value>, name: &'static str) -> Result<u
     }
 }
 
-/// A whole number that is not negative. Some versions write large ones as fractions.
+/// A whole number that is not negative. Some versions write large ones with a decimal point.
 pub(super) fn whole(value: &Value) -> Option<u64> {
     let number = value.as_f64()?;
     let exact = value.as_u64().filter(|n| *n as f64 <= WHOLE_MAX);
     exact.or_else(|| (0.0..=WHOLE_MAX).contains(&number).then_some(number as u64))
 }
 
-/// A switch: some versions write it as a number.
+/// A field that is on or off; off if there is no such field. Some versions write it as a number.
 pub(super) fn switch(fields: &Map<String, Value>, name: &'static str) -> Result<bool, Malformed> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(false),
@@ -63,12 +63,12 @@ pub(super) fn switch(fields: &Map<String, Value>, name: &'static str) -> Result<
     }
 }
 
-/// A short text of printing characters; `None` if there is none.
+/// A field with a short text of printable characters; `None` if there is no such field.
 pub(super) fn word(
     fields: &Map<String, Value>,
     name: &'static str,
 ) -> Result<Option<String>, Malformed> {
-    /// Longer than any name of the kernel.
+    /// Most bytes of the text: no name in the kernel is longer.
     const LONGEST: usize = 64;
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -81,7 +81,7 @@ pub(super) fn word(
     }
 }
 
-/// A finite number; `None` if there is none.
+/// A field with a finite number; `None` if there is no such field.
 pub(super) fn number(fields: &Map<String, Value>, name: &str) -> Option<f64> {
     fields.get(name)?.as_f64().filter(|n| n.is_finite())
 }

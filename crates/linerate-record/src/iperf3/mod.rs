@@ -1,10 +1,10 @@
 //! The protocol between an iperf3 client and server (3.1 and newer), as far as TCP and UDP need it.
 //!
-//! A client opens a control connection with its [`Cookie`]. The server then leads by single bytes, the
-//! [`State`]s. The client sends its parameters ([`Params`]) and opens the data connections, each with the same
-//! cookie; with UDP it sends [`HELLO`] from as many ports. It also announces the end of the test. Both ends
-//! then send their counts ([`Results`]; datagrams are counted by their [`Header`]s and an [`Intake`]).
-//! Parameters and results are JSON behind its length.
+//! A client opens a control connection with its [`Cookie`]. The server then leads by single bytes, the [`State`]s.
+//! The client sends its parameters ([`Params`]) and opens the data connections, each with the same cookie; for UDP it
+//! instead sends [`HELLO`] from one port for each stream. The client also announces the end of the test. Both ends
+//! then send their counts ([`Results`]; datagrams are counted by their [`Header`]s and an [`Intake`]). Parameters and
+//! results are JSON, sent after its length.
 //!
 //! All input is hostile until decoded: lengths and counts are bounded before memory is allocated, and no
 //! decoder here can panic. This module does no I/O.
@@ -29,10 +29,10 @@ pub use refusal::{REFUSAL_LEN, Refusal};
 pub use results::{Cpu, Datagrams, Results, StreamResult, stream_id};
 pub use state::State;
 
-/// Port of an iperf3 server, if none is named.
+/// TCP port of an iperf3 server, if the user names none.
 pub const PORT: u16 = 5201;
 
-/// Largest number of data connections of a test.
+/// Largest number of data connections of a test, in each direction.
 //= iperf.h, MAX_STREAMS
 pub const STREAMS_MAX: u32 = 128;
 
@@ -40,14 +40,14 @@ pub const STREAMS_MAX: u32 = 128;
 //= iperf.h, MAX_TIME
 pub const SECONDS_MAX: u64 = 86_400;
 
-/// Bytes of a cookie: 36 characters and a zero.
+/// Number of bytes of a cookie: 36 characters and a zero.
 //= iperf_api.h, COOKIE_SIZE
 pub const COOKIE_LEN: usize = 37;
 
-/// The cookie that the connections of one test have in common.
+/// The bytes that each connection of a test begins with, so that the server knows that they belong together.
 pub type Cookie = [u8; COOKIE_LEN];
 
-/// A cookie of the characters that iperf3 draws from, made of random bytes.
+/// A cookie of the characters that iperf3 uses, made from random bytes.
 pub fn cookie(random: [u8; COOKIE_LEN - 1]) -> Cookie {
     const CHARACTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut cookie = [0; COOKIE_LEN];
@@ -57,10 +57,10 @@ pub fn cookie(random: [u8; COOKIE_LEN - 1]) -> Cookie {
     cookie
 }
 
-/// Why received data is not valid iperf3.
+/// Why received data is not valid data of iperf3.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A length beyond the bound.
+    /// A length above [`JSON_MAX`].
     #[error("JSON of {0} bytes, more than {JSON_MAX}")]
     Long(u32),
     /// The text is no JSON, or not an object.

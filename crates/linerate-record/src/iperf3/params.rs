@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::json::{count, object, switch, word};
 use super::{Malformed, STREAMS_MAX, Width};
 
-/// Payload of one write, where a client does not say.
+/// Payload of one write in bytes, where a client does not say.
 //= iperf.h, DEFAULT_TCP_BLKSIZE
 pub const WRITE_DEFAULT: u64 = 128 * 1024;
 
-/// Largest payload of one write.
+/// Largest payload of one write in bytes.
 //= iperf.h, MAX_BLOCKSIZE
 pub const WRITE_MAX: u64 = 1024 * 1024;
 
@@ -34,13 +34,13 @@ pub enum Protocol {
 pub struct Params {
     /// The transport protocol that carries the payload.
     pub protocol: Protocol,
-    /// Seconds at the start that do not count.
+    /// Seconds at the start of the test that do not count.
     pub omit: u64,
     /// Seconds of the test that count.
     pub time: u64,
     /// Bytes of payload after which the client ends the test.
     pub num: u64,
-    /// The same, as a number of writes.
+    /// Number of writes after which the client ends the test.
     pub blocks: u64,
     /// Number of data connections.
     pub parallel: u32,
@@ -48,36 +48,36 @@ pub struct Params {
     pub reverse: bool,
     /// Whether both ends send.
     pub bidirectional: bool,
-    /// `TCP_NODELAY`.
+    /// Whether to set `TCP_NODELAY`.
     pub nodelay: bool,
-    /// Both socket buffers of each end, in bytes.
+    /// Size of each end's send buffer and receive buffer, in bytes.
     pub window: u64,
     /// Payload of one read or write, in bytes.
     pub len: u64,
-    /// `TCP_MAXSEG`.
+    /// Maximum segment size in bytes, for `TCP_MAXSEG`.
     pub mss: u64,
-    /// Pace of each stream in bits per second, kept by the program.
+    /// Pace of each stream in bits per second, kept by the program itself.
     pub bandwidth: u64,
-    /// Writes that the sender hands over at once to keep the rate.
+    /// Number of writes that the sender does at once when it keeps `bandwidth`.
     pub burst: u64,
-    /// The same, applied by the kernel.
+    /// Pace of each stream in bits per second, kept by the kernel.
     pub fqrate: u64,
     /// Congestion control of both ends.
     pub congestion: Option<String>,
-    /// Type of service.
+    /// Type of service (DSCP and ECN) of the packets.
     pub tos: u64,
-    /// The sender is to send without copies.
+    /// Whether the sender is to send without copies.
     pub zerocopy: bool,
-    /// The receiver is to drop payload in the kernel.
+    /// Whether the receiver is to drop payload in the kernel.
     pub discard: bool,
-    /// Bits of the numbers of datagrams.
+    /// Width of the numbers in datagrams.
     pub width: Width,
-    /// The CPU that the server is to stay on; `None` leaves it alone.
+    /// The CPU that the server is to be pinned to; `None` if it is not to be pinned.
     pub server_cpu: Option<u32>,
 }
 
 impl Params {
-    /// Reads what a client wants.
+    /// Reads the parameters that a client requests.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
         let on = |name| switch(&fields, name);
@@ -106,7 +106,7 @@ impl Params {
             tos: n("TOS")?,
             zerocopy: on("zerocopy")?,
             discard: on("skip_rx_copy")?,
-            // Some versions check only whether the key is present, and none writes it as off.
+            // Some versions check only whether the key is present, and no version writes it as off.
             width: if on("udp_counters_64bit")? { Width::Wide } else { Width::Narrow },
             server_cpu: server_cpu(&fields)?,
         })
@@ -168,7 +168,7 @@ impl Params {
     }
 }
 
-/// Data connections; one by default.
+/// Number of data connections; 1 where the client does not say.
 fn parallel(fields: &Map<String, Value>) -> Result<u32, Malformed> {
     match count(fields, "parallel")? {
         0 => Ok(1),
@@ -177,7 +177,7 @@ fn parallel(fields: &Map<String, Value>) -> Result<u32, Malformed> {
     }
 }
 
-/// Minus one is iperf3's word for none.
+/// The CPU that the server is to be pinned to. iperf3 writes -1 for none.
 fn server_cpu(fields: &Map<String, Value>) -> Result<Option<u32>, Malformed> {
     const NAME: &str = "server_affinity";
     match fields.get(NAME) {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_iperf3_sends_is_read() {
-        // iperf3 3.12: iperf3 -c HOST -R -P 4 -C reno -w 1M -t 3
+        // What iperf3 3.12 sends for `iperf3 -c HOST -R -P 4 -C reno -w 1M -t 3`.
         let sent = br#"{"tcp":true,"omit":0,"time":3,"num":0,"blockcount":0,"parallel":4,
             "reverse":true,"window":1048576,"len":131072,"pacing_timer":1000,"congestion":"reno",
             "client_version":"3.12"}"#;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_it_sends_of_datagrams_is_read() {
-        // iperf3 3.12: iperf3 -u -c HOST -R -b 5M/10 -l 1000 -t 1 --udp-counters-64bit
+        // What iperf3 3.12 sends for `iperf3 -u -c HOST -R -b 5M/10 -l 1000 -t 1 --udp-counters-64bit`.
         let sent = br#"{"udp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,
             "reverse":true,"len":1000,"bandwidth":5000000,"pacing_timer":1000,"burst":10,
             "udp_counters_64bit":1,"client_version":"3.12"}"#;

@@ -1,20 +1,20 @@
-//! A server's message when it stops a test: two numbers, which the client translates to text.
+//! A server's message when it stops a test: two numbers, for which the client has a text.
 
 use std::io;
 
-/// Bytes of a refusal.
+/// Number of bytes of a refusal.
 pub const REFUSAL_LEN: usize = 8;
 
-/// Why a server stops a test, as numbers for which every iperf3 client has a text.
+/// Why a server stops a test, as a number for which every iperf3 client has a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// iperf3's own number.
+    /// Number of the reason (`i_errno` of iperf3).
     pub code: i32,
-    /// The system's number, which some of the clients' words end with; zero for none.
+    /// Number of the system error (`errno`), which clients add to some of the texts; zero for none.
     pub errno: i32,
 }
 
-/// The texts of a server's numbers. Numbers that only concern a command line are left out.
+/// linerate's text for each number of a server. Numbers that only concern a command line are left out.
 //= iperf_api.h of 3.21, the enum of i_errno; iperf_error.c, iperf_strerror
 const WORDS: &[(i32, &str)] = &[
     (Refusal::DURATION.code, "the test would last too long"),
@@ -81,23 +81,23 @@ impl Refusal {
     pub const STREAMS: Self = Self::new(6);
     /// The block size is too large.
     pub const WRITE_SIZE: Self = Self::new(7);
-    /// A datagram is shorter than its header, or longer than IPv4 carries.
+    /// A datagram is shorter than its header, or longer than IPv4 can carry.
     pub const DATAGRAM_SIZE: Self = Self::new(20);
-    /// An option is not implemented.
+    /// The server does not implement an option.
     pub const UNSUPPORTED: Self = Self::new(13);
     /// The requested bandwidth exceeds the server's limit.
     pub const RATE: Self = Self::new(27);
     /// The test would last longer than the server's own limit.
     pub const LIMIT_OF_TIME: Self = Self::new(37);
-    /// The server cannot drop payload unread.
+    /// The server cannot drop payload in the kernel.
     pub const DISCARD: Self = Self::new(39);
-    /// The server received nothing during its waiting time.
+    /// The server received nothing for as long as it waits.
     pub const SILENCE: Self = Self::new(144);
     /// The parameters could not be read.
     pub const PARAMETERS: Self = Self::new(114);
     /// The type of service could not be set.
     pub const TOS: Self = Self::new(125);
-    /// The server does not have the protocol.
+    /// The server does not support the requested protocol.
     pub const PROTOCOL: Self = Self::new(131);
     /// The CPU affinity could not be set.
     pub const AFFINITY: Self = Self::new(132);
@@ -107,9 +107,9 @@ impl Refusal {
     pub const BUFFER: Self = Self::new(141);
     /// The client did not prove that it may run a test.
     pub const LOGIN: Self = Self::new(142);
-    /// A stream could not be made.
+    /// A stream could not be created.
     pub const STREAM: Self = Self::new(200);
-    /// The port for datagrams could not be had.
+    /// The server could not bind its port for datagrams.
     pub const LISTEN: Self = Self::new(202);
 
     const fn new(code: i32) -> Self {
@@ -171,7 +171,7 @@ mod tests {
         }
         assert!(words(37).contains("its own limit"));
         assert!(words(144).contains("--rcv-timeout"));
-        // Numbers that no version has.
+        // Numbers that no version uses.
         for code in [0, 41, 149, 161, 209] {
             assert_eq!(words(code), format!("error {code} of iperf3"));
         }

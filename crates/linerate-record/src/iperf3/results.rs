@@ -1,79 +1,79 @@
-//! The results of a test, as one side counted them.
+//! The results of a test, as one end counted them.
 
 use serde_json::{Map, Value, json};
 
 use super::json::{number, object, whole, word};
 use super::{Malformed, STREAMS_MAX};
 
-/// Highest CPU utilization of a program, in percent of one CPU: all CPUs are busy, and a kernel for x86 takes
-/// 8192 at most.
+/// Highest possible CPU utilization of a program, in percent of one CPU: all CPUs are busy, and a kernel for x86
+/// supports at most 8192.
 //= arch/x86/Kconfig, NR_CPUS_RANGE_END: 8192
 const CPU_MOST: f64 = 100.0 * 8192.0;
-/// Datagrams also do not arrive more unevenly than over the whole time, or, if that is unknown, than this in
-/// seconds.
+/// Largest possible jitter in seconds where the time of the stream is unknown. Otherwise it is at most that time.
 const JITTER_MOST: f64 = 3600.0;
 
-/// The most streams of a test: as many in each direction if both send at the same time.
+/// Most streams in the results of a test: in a bidirectional test there are [`STREAMS_MAX`] in each direction.
 const RESULTS_MAX: usize = 2 * STREAMS_MAX as usize;
 
-/// Share of one CPU that a side's program used, in percent.
+/// CPU time that one end's program used, in percent of one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cpu {
-    /// Total CPU time.
+    /// CPU time in the program and in the kernel.
     pub total: f64,
-    /// CPU time in the program.
+    /// CPU time in the program's own code.
     pub user: f64,
     /// CPU time that the kernel used for the program.
     pub system: f64,
 }
 
-/// The counts of one side. Counts that it did not report are `None`.
+/// The counts of one end. Counts that the end did not report are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// CPU time of the side's program.
+    /// CPU time of the end's program.
     pub cpu: Option<Cpu>,
-    /// The congestion control that the side used.
+    /// The congestion control that the end used.
     pub congestion: Option<String>,
-    /// The side's streams, in the order in which they were made.
+    /// The end's streams, in the order in which they were made.
     pub streams: Vec<StreamResult>,
 }
 
-/// The counts of one side for one stream.
+/// The counts of one end for one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamResult {
     /// Number of the stream: [`stream_id`].
     pub id: u64,
-    /// Payload of the stream that the side sent or received, in bytes.
+    /// Payload of the stream that the end sent or received, in bytes.
     pub bytes: u64,
-    /// Segments that the side retransmitted; a receiver cannot know them.
+    /// Segments that the end retransmitted; `None` for a receiver, which cannot know them.
     pub retransmits: Option<u64>,
-    /// Seconds that it counted for; servers before 3.2 do not say.
+    /// Seconds over which the end counted; `None` for servers before 3.2, which do not report it.
     pub seconds: Option<f64>,
-    /// Datagrams; for connections iperf3 reports them as zero.
+    /// Counts of datagrams; for TCP connections iperf3 reports zeros.
     pub datagrams: Datagrams,
 }
 
-/// One side's counts of a stream's datagrams; `None` for counts that the side did not report.
+/// One end's counts of a stream's datagrams; `None` for counts that the end did not report.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Datagrams {
-    /// The last number that the side sent, or the highest one that it read: omitted datagrams are included.
+    /// Number of the last datagram that the end sent, or the highest number that it received, omitted datagrams
+    /// included.
     pub packets: Option<u64>,
-    /// The last number when the datagrams that count began; versions before 3.14 do not report it.
+    /// Number of the last datagram that was omitted; 0 for versions before 3.14, which do not report it.
     pub omitted: u64,
-    /// Datagrams lost before the last one that it read; zero for a sender.
+    /// Datagrams lost before the last one that the end received; zero for a sender.
     pub errors: Option<u64>,
     /// Jitter, the variation of the transit time, in seconds.
     pub jitter: Option<f64>,
 }
 
-/// The number that iperf3 gives to a stream; two is left out.
+/// The number that iperf3 gives to the stream at `index`: 1, 3, 4 and so on, without 2.
 //= iperf_api.c, iperf_add_stream
 pub fn stream_id(index: usize) -> u64 {
     index as u64 + if index == 0 { 1 } else { 2 }
 }
 
 impl Results {
-    /// Reads the counts of the other side.
+    /// Reads the counts of the other end.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let fields = object(json)?;
         let share = |name| number(&fields, name).filter(|share| (0.0..=CPU_MOST).contains(share));
@@ -97,18 +97,18 @@ impl Results {
         })
     }
 
-    /// Whether the results belong to a test with `streams` streams.
+    /// Whether the results have the numbers of the streams of a test with `streams` streams.
     pub fn are_of(&self, streams: usize) -> bool {
         let mut ids: Vec<u64> = self.streams.iter().map(|stream| stream.id).collect();
         ids.sort_unstable();
         ids.into_iter().eq((0..streams).map(stream_id))
     }
 
-    /// Writes the counts of this side, with all fields that some version of iperf3 requires.
+    /// Writes the counts of this end, with every field that any version of iperf3 requires.
     pub fn encode(&self) -> Vec<u8> {
-        // In a test of both directions at once, some streams send and others receive.
-        let told = |r: &StreamResult| r.retransmits.is_some();
-        let sender = self.streams.iter().any(told);
+        // In a bidirectional test, some streams send and others receive.
+        let result_of = |r: &StreamResult| r.retransmits.is_some();
+        let sender = self.streams.iter().any(result_of);
         let cpu = self.cpu.unwrap_or_default();
         let streams: Vec<Value> = self.streams.iter().map(written).collect();
         let mut fields = json!({
@@ -130,21 +130,21 @@ impl Results {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Datagrams of all streams up to the last one that the side sent or read; `None` if a stream does not
-    /// report it.
+    /// Datagrams of all streams, without omitted ones, up to the last one that the end sent or received; `None` if a
+    /// stream does not report them.
     pub fn packets(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.datagrams);
-        each.map(|told| Some(told.packets?.saturating_sub(told.omitted)))
+        each.map(|reported| Some(reported.packets?.saturating_sub(reported.omitted)))
             .try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// The datagrams that were lost.
+    /// Datagrams lost in all streams; `None` if a stream does not report them.
     pub fn errors(&self) -> Option<u64> {
         let mut each = self.streams.iter().map(|stream| stream.datagrams.errors);
         each.try_fold(0, |sum: u64, n| Some(sum.saturating_add(n?)))
     }
 
-    /// Jitter, the variation of the transit time, in seconds: the mean of all streams, as iperf3 has it.
+    /// Jitter, the variation of the transit time, in seconds: the mean over all streams, as iperf3 computes it.
     pub fn jitter(&self) -> Option<f64> {
         let each = self.streams.iter().map(|stream| stream.datagrams.jitter);
         let all: Option<Vec<f64>> = each.collect();
@@ -162,7 +162,7 @@ impl Results {
         longest
     }
 
-    /// Segments that were retransmitted; `None` if a stream does not report it.
+    /// Segments retransmitted in all streams; `None` if a stream does not report them.
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();
@@ -185,38 +185,38 @@ fn stream(value: &Value) -> Result<StreamResult, Malformed> {
     })
 }
 
-/// Impossible counts are unknown: some versions write a minus as a number beyond all bounds.
+/// Reads counts of datagrams. Impossible counts are unknown: some versions write -1 as a huge positive number.
 fn datagrams(fields: &Map<String, Value>) -> Datagrams {
-    let told = |name| fields.get(name).and_then(whole);
+    let result_of = |name| fields.get(name).and_then(whole);
     let most = seconds(fields).unwrap_or(JITTER_MOST);
     Datagrams {
-        packets: told("packets"),
-        omitted: told("omitted_packets").unwrap_or(0),
-        errors: told("errors"),
+        packets: result_of("packets"),
+        omitted: result_of("omitted_packets").unwrap_or(0),
+        errors: result_of("errors"),
         jitter: number(fields, "jitter").filter(|jitter| (0.0..=most).contains(jitter)),
     }
 }
 
-/// Seconds from the start to the end of an interval; `None` if they are no valid time.
+/// Seconds from the start to the end of a stream; `None` if the times are missing or invalid.
 fn seconds(fields: &Map<String, Value>) -> Option<f64> {
     let passed = number(fields, "end_time")? - number(fields, "start_time")?;
     (passed > 0.0 && passed.is_finite()).then_some(passed)
 }
 
 fn written(stream: &StreamResult) -> Value {
-    let told = stream.datagrams;
+    let reported = stream.datagrams;
     json!({
         "id": stream.id,
         "bytes": stream.bytes,
         "retransmits": stream.retransmits.map_or(Value::from(-1), Value::from),
-        "jitter": told.jitter.unwrap_or(0.0),
-        // Clients before 3.14 know of no omitted errors: for them, the errors that count are all errors.
-        "errors": told.errors.unwrap_or(0),
+        "jitter": reported.jitter.unwrap_or(0.0),
+        // Clients before 3.14 do not know omitted errors: these are left out of `errors`, for all clients.
+        "errors": reported.errors.unwrap_or(0),
         "omitted_errors": 0,
-        // Clients before 3.14 subtract the datagrams that they omitted themselves. Newer ones subtract the
-        // number given here.
-        "packets": told.packets.unwrap_or(0),
-        "omitted_packets": told.omitted,
+        // Clients before 3.14 subtract the number of datagrams that they omitted themselves. Newer clients subtract
+        // the number of `omitted_packets`.
+        "packets": reported.packets.unwrap_or(0),
+        "omitted_packets": reported.omitted,
         "start_time": 0,
         "end_time": stream.seconds.unwrap_or(0.0),
     })
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn what_an_old_server_leaves_out_is_unknown() {
-        // iperf3 3.1.3 as a receiver.
-        let told = br#"{"cpu_util_total":3.1,"cpu_util_user":0.2,"cpu_util_system":2.9,
+        // Sent by iperf3 3.1.3 as a receiver.
+        let reported = br#"{"cpu_util_total":3.1,"cpu_util_user":0.2,"cpu_util_system":2.9,
             "sender_has_retransmits":-1,"streams":[{"id":1,"bytes":1e9,"retransmits":-1,"jitter":0,
             "errors":0,"packets":0}]}"#;
-        let results = Results::decode(told).unwrap();
+        let results = Results::decode(reported).unwrap();
         assert_eq!(results.bytes(), 1_000_000_000);
         assert_eq!((results.seconds(), results.retransmits()), (None, None));
         assert_eq!(results.congestion, None);
@@ -273,14 +273,14 @@ mod tests {
 
     #[test]
     fn datagrams_are_read_as_iperf3_tells_them() {
-        // iperf3 3.12 as a receiver: a minus is written without its sign.
-        let told = br#"{"cpu_util_total":2.7,"cpu_util_user":0,"cpu_util_system":2.7,
+        // Sent by iperf3 3.12 as a receiver: it writes -1 as an unsigned number.
+        let reported = br#"{"cpu_util_total":2.7,"cpu_util_user":0,"cpu_util_system":2.7,
             "sender_has_retransmits":18446744073709551615,"streams":[
             {"id":1,"bytes":625000,"retransmits":18446744073709551615,"jitter":7.5e-05,"errors":3,
             "packets":628,"start_time":0,"end_time":1.000488},
             {"id":3,"bytes":1000,"retransmits":18446744073709551615,"jitter":2.5e-05,"errors":0,
             "packets":11,"omitted_errors":0,"omitted_packets":10,"start_time":0,"end_time":1.0}]}"#;
-        let results = Results::decode(told).unwrap();
+        let results = Results::decode(reported).unwrap();
         assert_eq!((results.packets(), results.errors()), (Some(629), Some(3)));
         assert!((results.jitter().unwrap() - 5e-5).abs() < 1e-12);
         assert_eq!(results.retransmits(), None);
@@ -289,10 +289,10 @@ mod tests {
     #[test]
     fn loss_that_makes_no_sense_is_not_none() {
         for errors in ["-1", "18446744073709551615", "null", "\"3\""] {
-            let told = format!(
+            let reported = format!(
                 "{{\"streams\":[{{\"id\":1,\"bytes\":0,\"packets\":7,\"errors\":{errors}}}]}}"
             );
-            let results = Results::decode(told.as_bytes()).unwrap();
+            let results = Results::decode(reported.as_bytes()).unwrap();
             assert_eq!((results.packets(), results.errors()), (Some(7), None));
             assert_eq!(results.jitter(), None);
         }
@@ -303,10 +303,10 @@ mod tests {
         for (total, known) in
             [("819200", true), ("819200.1", false), ("1e300", false), ("-0.1", false)]
         {
-            let told = format!(
+            let reported = format!(
                 r#"{{"cpu_util_total":{total},"cpu_util_user":1,"cpu_util_system":0,"streams":[]}}"#
             );
-            let cpu = Results::decode(told.as_bytes()).unwrap().cpu;
+            let cpu = Results::decode(reported.as_bytes()).unwrap().cpu;
             assert_eq!(cpu.is_some(), known, "{total}");
         }
     }
@@ -321,8 +321,9 @@ mod tests {
             ("", "1e300", false),
             ("", "-1", false),
         ] {
-            let told = format!(r#"{{"streams":[{{{time}"id":1,"bytes":0,"jitter":{jitter}}}]}}"#);
-            let results = Results::decode(told.as_bytes()).unwrap();
+            let reported =
+                format!(r#"{{"streams":[{{{time}"id":1,"bytes":0,"jitter":{jitter}}}]}}"#);
+            let results = Results::decode(reported.as_bytes()).unwrap();
             assert_eq!(results.jitter().is_some(), known, "{time}{jitter}");
         }
     }
@@ -341,7 +342,7 @@ mod tests {
             eighths in proptest::option::of(1..1u64 << 40),
             packets in 0..=1u64 << 53, omitted in 0..=1u64 << 53, errors in 0..=1u64 << 53,
         ) {
-            // Exact in decimal: JSON is read to the last digit but one.
+            // Eighths have an exact decimal fraction: JSON is not read exactly to the last digit.
             let seconds = eighths.map(|n| n as f64 / 8.0);
             let streams = bytes.into_iter().enumerate().map(|(at, bytes)| StreamResult {
                 id: stream_id(at), bytes, retransmits, seconds,

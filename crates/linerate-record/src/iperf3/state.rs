@@ -1,17 +1,17 @@
-//! The single bytes that steer a test.
+//! The single bytes by which client and server steer a test.
 
-/// The next state of a test, as one side tells it to the other.
+/// The next state of a test, which one end sends to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The server is ready.
+    /// The server is ready to start the test.
     TestStart,
-    /// Payload may flow.
+    /// The test runs: payload may be sent.
     TestRunning,
     /// The client has ended the test.
     TestEnd,
     /// The client must send its parameters.
     ParamExchange,
-    /// The client shall open its data connections.
+    /// The client must open its data connections.
     CreateStreams,
     /// The server closes the test.
     ServerTerminate,
@@ -23,7 +23,7 @@ pub enum State {
     DisplayResults,
     /// The client confirms the results.
     IperfDone,
-    /// The server runs another test, or does not know the cookie.
+    /// The server refuses the client: it runs another test, or does not know the cookie.
     AccessDenied,
     /// The server stops the test; a [`super::Refusal`] follows.
     ServerError,
@@ -46,13 +46,13 @@ const CODES: [(State, i8); 12] = [
 ];
 
 impl State {
-    /// The byte that stands for the state on the wire.
+    /// The byte that is sent for the state.
     pub fn encode(self) -> u8 {
         let found = CODES.iter().find(|(state, _)| *state == self);
         found.map_or(0, |(_, code)| code.cast_unsigned())
     }
 
-    /// The meaning of a byte; `None` if iperf3 does not define it.
+    /// The state that a byte denotes; `None` if iperf3 does not define it.
     pub fn decode(byte: u8) -> Option<Self> {
         let mut all = CODES.iter();
         let found = all.find(|(_, code)| code.cast_unsigned() == byte);

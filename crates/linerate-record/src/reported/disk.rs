@@ -4,29 +4,29 @@ use serde::{Deserialize, Serialize};
 
 use linerate_units::{Bytes, Nanos};
 
-/// The order of the places that are read or written.
+/// The order in which places of the disk are read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// One after the other.
+    /// One place after the other.
     Sequential,
-    /// At random.
+    /// Places at random.
     Random,
-    /// The copy of a file.
+    /// A file is copied.
     Copy,
-    /// In any order, or the program does not say.
+    /// Any order, or the program does not say.
     Unknown,
 }
 
-/// The kind of operation.
+/// Whether an operation reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Does {
-    /// Reads.
+    /// Operations only read.
     Read,
-    /// Writes.
+    /// Operations only write.
     Write,
-    /// Both together.
+    /// Some operations read, others write.
     Mix,
 }
 
@@ -37,62 +37,62 @@ pub struct Disk {
     pub target: String,
     /// Size of the file that was tested; `None` if unknown.
     pub file: Option<Bytes>,
-    /// Runs of each row, of which the best is reported; `None` if unknown.
+    /// Number of runs of each row, of which the program reports the best one; `None` if unknown.
     pub best_of: Option<u32>,
     /// Whether the cache of the operating system was bypassed; `None` if unknown.
     pub direct: Option<bool>,
-    /// The engine that did the operations, by the program's name: `libaio`; empty if unknown.
+    /// The I/O engine that did the operations, by the program's name, such as `libaio`; empty if unknown.
     #[serde(default)]
     pub engine: String,
-    /// The rows.
+    /// One row for each kind of operation.
     pub rows: Vec<DiskRow>,
 }
 
-/// One kind of operation on a disk.
+/// Figures of one kind of operation on a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskRow {
-    /// The order of the places.
+    /// The order in which places are read or written.
     pub access: Access,
-    /// The kind of operation.
+    /// Whether the operations read or write.
     pub does: Does,
-    /// Payload of an operation; `None` if unknown.
+    /// Payload of an operation in bytes; `None` if unknown.
     pub block: Option<Bytes>,
-    /// Operations that each thread keeps in flight, as asked; `None` if unknown.
+    /// Operations that each thread keeps in flight, as requested; `None` if unknown.
     pub depth: Option<u32>,
-    /// Threads; `None` if unknown.
+    /// Number of threads; `None` if unknown.
     pub threads: Option<u32>,
-    /// Payload in a second, in bytes.
+    /// Payload per second, in bytes.
     pub bytes_per_sec: f64,
-    /// Operations in a second; `None` if unknown.
+    /// Operations per second; `None` if unknown.
     pub operations: Option<f64>,
     /// Mean time of an operation; `None` if unknown.
     pub mean: Option<Nanos>,
     /// Median time of an operation; `None` if unknown.
     pub typical: Option<Nanos>,
-    /// 99th percentile; `None` if unknown.
+    /// 99th percentile of the time of an operation; `None` if unknown.
     pub p99: Option<Nanos>,
-    /// 99.9th percentile; `None` if unknown.
+    /// 99.9th percentile of the time of an operation; `None` if unknown.
     pub p999: Option<Nanos>,
-    /// Longest time; `None` if unknown.
+    /// Longest time of an operation; `None` if unknown.
     pub most: Option<Nanos>,
-    /// Seconds that were measured; `None` if unknown.
+    /// Length of the measurement in seconds; `None` if unknown.
     pub seconds: Option<f64>,
-    /// Bytes that the disk itself moved meanwhile, by its own counters; `None` if unknown.
+    /// Bytes that the disk itself read or wrote during the measurement, by its own counters; `None` if unknown.
     pub at_disk: Option<Bytes>,
-    /// Operations that each thread was asked to keep in flight, if the engine keeps one whatever is asked, and `depth`
-    /// is 1; else `None`.
+    /// Operations that each thread was requested to keep in flight, if the I/O engine keeps only one whatever is
+    /// requested, so that `depth` is 1; else `None`.
     #[serde(default)]
-    pub asked: Option<u32>,
-    /// Mean time to submit an operation, which is part of the time of the operation; `None` if unknown.
+    pub requested: Option<u32>,
+    /// Mean time to submit an operation, which is part of the operation's time; `None` if unknown.
     #[serde(default)]
     pub submit: Option<Nanos>,
-    /// Flushes to the disk that the program waited for, for each operation: 1 after each, 0 never; `None` if unknown.
+    /// Flushes to the disk that the program waited for, per operation: 1 after each, 0 never; `None` if unknown.
     #[serde(default)]
     pub flushed: Option<f64>,
-    /// Mean time of a flush that is no part of the time of an operation; `None` if unknown.
+    /// Mean time of a flush, if it is not part of an operation's time; `None` if unknown.
     #[serde(default)]
     pub flush: Option<Nanos>,
-    /// Share of the time in which the disk had a request, by the kernel's count; `None` if unknown.
+    /// Share of the time, from 0 to 1, in which the disk had a request, by the kernel's count; `None` if unknown.
     #[serde(default)]
     pub busy: Option<f64>,
 }
@@ -131,7 +131,7 @@ impl DiskRow {
             most: None,
             seconds: None,
             at_disk: None,
-            asked: None,
+            requested: None,
             submit: None,
             flushed: None,
             flush: None,

@@ -1,8 +1,7 @@
 //! Results that other programs reported.
 //!
-//! A parser reads the output of a program into these types. Nothing is converted but units: a value that the
-//! program did not report, or could not know, is `None`. The judge and the figures are derived from them anew
-//! each time.
+//! A parser reads the output of a program into these types and converts only units. A value that the program did not
+//! report, or could not know, is `None`. Findings and figures are derived from the results again each time.
 
 mod disk;
 mod setup;
@@ -21,14 +20,14 @@ use linerate_plan::path::Side;
 /// The program that reported results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name: `iperf3`.
+    /// Name of the program, such as `iperf3`.
     pub name: String,
-    /// Its version as it writes it, without its name: `3.12`; `None` if the output has none.
+    /// Version as the program writes it, without the name, such as `3.12`; `None` if the output has none.
     pub version: Option<String>,
 }
 
 impl Tool {
-    /// A program without a known version.
+    /// A program whose version is unknown.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), version: None }
     }
@@ -37,7 +36,7 @@ impl Tool {
 /// One result of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The program's own name of the result, such as a job; empty if it has none.
+    /// The program's own name of the result, such as that of a job; empty if it has none.
     pub title: String,
     /// The line of the input where the result begins, from 1.
     pub line: u64,
@@ -45,19 +44,19 @@ pub struct Outcome {
     pub measured: Measured,
 }
 
-/// What was measured.
+/// What a result measured, with its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
-    /// Payload moved over a network in one direction.
+    /// A transfer of payload over a network, in one direction.
     Transfer(Box<Transfer>),
-    /// Times or rates of messages by their size.
+    /// A table by message size: the times or the rate of each size.
     Sizes(Sizes),
     /// Operations on a disk or a file.
     Disk(Disk),
     /// Counters of a host.
     Counters(Counters),
-    /// What the CPUs of a host did.
+    /// Shares of time of the CPUs of a host.
     Cpus(Vec<CpuTime>),
     /// The hops of a path, the nearest first.
     Hops(Vec<Hop>),
@@ -66,28 +65,28 @@ pub enum Measured {
 /// Counters of a host, as a program printed them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Name and value of each.
+    /// Name and value of each counter.
     pub values: Vec<(String, u64)>,
-    /// Whether they counted from one reading to the next, and not since the host started.
+    /// Whether the values are the growth between two readings, and not the count since the host started.
     pub grew: bool,
 }
 
 impl Counters {
-    /// The value of a counter; `None` if it is not there.
+    /// The value of a counter; `None` if the program did not print it.
     pub fn value(&self, name: &str) -> Option<u64> {
         let found = self.values.iter().find(|(known, _)| known == name)?;
         Some(found.1)
     }
 }
 
-/// What a CPU did, as shares of the time from 0 to 1.
+/// What a CPU did, as shares of time from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
-    /// Its number; `None` is the mean of all CPUs.
+    /// Number of the CPU; `None` for the mean of all CPUs.
     pub cpu: Option<u32>,
-    /// It did work of the host: what a hypervisor took is none.
+    /// Share of time in which it did work of the host, without time that a hypervisor took away.
     pub busy: f64,
-    /// It served interrupts, and the packets that they announce.
+    /// Share of time in which it served interrupts, and the packets that they announce.
     pub interrupts: f64,
 }
 
@@ -96,11 +95,11 @@ pub struct CpuTime {
 pub struct Source {
     /// Name of the file, without its folder.
     pub file: String,
-    /// The host at which the output was made; results name it the client, or the disk's host.
+    /// The host at which the output was made. Results call it the client, or the disk's host.
     pub side: Option<Side>,
-    /// The program and the form of its output: `iperf3, JSON`.
+    /// The program and the format of its output: `iperf3, JSON`.
     pub label: String,
-    /// The program.
+    /// The program that reported the results.
     pub tool: Tool,
     /// The results.
     pub results: Vec<Outcome>,
@@ -112,8 +111,8 @@ pub struct Source {
 /// corrected, a value that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// The line of the input, from 1; `None` if it is about the whole.
+    /// The line of the input, from 1; `None` if the note is about the whole input.
     pub line: Option<u64>,
-    /// A sentence without a full stop.
+    /// The note: a sentence without a full stop.
     pub what: String,
 }

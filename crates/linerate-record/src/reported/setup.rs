@@ -4,33 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use linerate_facts::infiniband::Layer;
 
-/// The set-up of a test of messages.
+/// The set-up of a test that sends messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// Hosts at which its processes ran, each once; one alone is a test within a host. Empty if unknown.
+    /// Hosts at which processes of the test ran, each once. A single host means that the test stayed within it. Empty
+    /// if unknown.
     pub hosts: Vec<String>,
-    /// Queue pairs; `None` if unknown.
+    /// Number of queue pairs; `None` if unknown.
     pub queues: Option<u32>,
-    /// Largest payload of a packet of RDMA, in bytes; `None` if unknown.
+    /// Largest payload of an RDMA packet, in bytes; `None` if unknown.
     pub mtu: Option<u32>,
-    /// What carries the packets; `None` if unknown.
+    /// The network layer that carries the packets; `None` if unknown.
     pub layer: Option<Layer>,
-    /// Messages that were measured; `None` if unknown, and of a table, whose rows have them.
+    /// Number of messages that were measured; `None` if unknown, and for a table, whose rows have their own numbers.
     pub messages: Option<u64>,
-    /// The first CPU that its command allows; `None` if it allows all, or if unknown.
+    /// The first CPU on which the command lets the program run; `None` if all are allowed, or if unknown.
     pub cpu: Option<u32>,
-    /// The NUMA node that its command binds it to; `None` if it binds it to none, or if unknown.
+    /// The NUMA node to which the command binds the program; `None` if to none, or if unknown.
     pub node: Option<u32>,
-    /// Words of its command but the list of hosts: runs with other words differ in more than the hosts. Empty if unknown.
+    /// Words of the command without the list of hosts: runs whose words differ do not differ in hosts alone. Empty if
+    /// unknown.
     pub command: String,
-    /// Processes that take part; `None` if unknown.
+    /// Number of processes that take part; `None` if unknown.
     pub processes: Option<u32>,
     /// Ports that carry the messages, as the program or its command names them; empty if unknown.
     pub ports: Vec<String>,
-    /// Why it does not use RDMA, in the program's own words; empty if it does not say.
+    /// Why the program does not use RDMA, in its own words; empty if it does not say.
     pub no_rdma: String,
-    /// Whether many processes take part in each operation: then its time is not that of a message.
+    /// Whether many processes take part in each operation: then the time of an operation is not that of a message.
     pub collective: bool,
 }
 

@@ -1,32 +1,32 @@
-//! Messages by their size, as a program reported them.
+//! Results of messages of several sizes, as a program reported them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Carrier, Setup};
 use linerate_units::{Bytes, Nanos, Rate};
 
-/// What the times of a table are.
+/// Whether the times of a table are of whole or half round trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trip {
     /// Whole round trips.
     Whole,
-    /// Halves of round trips, which are often called one-way latency.
+    /// Halves of round trips, often called one-way latency.
     Half,
-    /// The output does not say which.
+    /// The output does not say whether round trips are whole.
     Unknown,
 }
 
-/// Times or rates of messages by their size.
+/// A table by message size: the times or the rate of each size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sizes {
-    /// The protocol; `None` if unknown.
+    /// The protocol that carried the messages; `None` if unknown.
     pub carrier: Option<Carrier>,
     /// The operation in words: `RDMA read`, `send`, `MPI ping-pong`; empty if unknown.
     pub operation: String,
-    /// What the times are.
+    /// Whether the times are of whole or half round trips.
     pub trip: Trip,
-    /// Whether the rates count both directions of an exchange, or of a test in both directions at once.
+    /// Whether the rates count both directions of an exchange, or of a bidirectional test.
     pub both: bool,
     /// The rows, in the order of the table; not empty.
     pub rows: Vec<SizeRow>,
@@ -38,28 +38,28 @@ pub struct Sizes {
 /// A router on a path, or the host at its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hop {
-    /// Its place on the path, from 1.
+    /// Place of the hop on the path, from 1.
     pub number: u32,
-    /// Its name or address; empty if it never answered.
+    /// Name or address of the hop; empty if it never answered.
     pub host: String,
-    /// Its answers.
+    /// Counts and times of the hop's answers.
     pub row: SizeRow,
 }
 
 impl Hop {
-    /// Packets that it did not answer, and those that were sent to it; `None` if it never answered, or if unknown.
+    /// Packets that the hop did not answer, and packets sent to it; `None` if it never answered, or if unknown.
     pub fn lost(&self) -> Option<(u64, u64)> {
         let (answers, lost) = (self.row.samples?, self.row.lost?);
         (answers > 0 && !self.host.is_empty()).then(|| (lost, answers.saturating_add(lost)))
     }
 }
 
-/// The messages of one size. What the table does not have is `None`.
+/// Figures of the messages of one size. Those that the table does not have are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeRow {
-    /// Payload of a message.
+    /// Payload of a message in bytes.
     pub size: Bytes,
-    /// Number of times, or of messages.
+    /// Number of times or messages that were measured.
     pub samples: Option<u64>,
     /// Messages that were not answered; `None` if unknown.
     #[serde(default)]
@@ -75,20 +75,20 @@ pub struct SizeRow {
     pub mean: Option<Nanos>,
     /// Standard deviation of the times.
     pub deviation: Option<Nanos>,
-    /// 99th percentile.
+    /// 99th percentile of the times.
     pub p99: Option<Nanos>,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the times.
     pub p999: Option<Nanos>,
     /// Longest time.
     pub most: Option<Nanos>,
-    /// Payload in a second.
+    /// Payload per second.
     pub rate: Option<Rate>,
-    /// Messages in a second.
+    /// Messages per second.
     pub messages: Option<f64>,
 }
 
 impl SizeRow {
-    /// The time that stands for the size: the median, else the mean, else the shortest.
+    /// The time that represents the size: the median, else the mean, else the shortest.
     pub fn time(&self) -> Option<Nanos> {
         self.typical.or(self.mean).or(self.least)
     }

@@ -1,17 +1,17 @@
-//! Messages cut into Noise transport frames, and reassembled within a bound.
+//! Splits messages into Noise transport frames, and puts them together again within a bound.
 //!
 //! The plain text of a frame is one byte (0: more follows, 1: last) and a part of the message.
 
 use super::WireError;
 
-/// Largest Noise message, which is also the maximum of its two-byte length prefix.
+/// Largest Noise message in bytes: also the largest number that its two-byte length prefix can have.
 pub const FRAME_MAX: usize = 65_535;
-/// Bytes that encryption adds to a frame.
+/// Number of bytes that encryption adds to a frame.
 pub const FRAME_TAG: usize = 16;
-/// Largest part of a message in one frame.
+/// Largest part of a message in one frame, in bytes.
 pub const CHUNK_MAX: usize = FRAME_MAX - FRAME_TAG - 1;
 
-/// The parts of a message, each with whether it is the last; an empty message is one empty part.
+/// The parts of a message, each with a flag that is true for the last one; an empty message is one empty part.
 pub fn split(message: &[u8]) -> impl Iterator<Item = (bool, &[u8])> {
     let count = message.len().div_ceil(CHUNK_MAX).max(1);
     (0..count).map(move |i| {
@@ -21,7 +21,7 @@ pub fn split(message: &[u8]) -> impl Iterator<Item = (bool, &[u8])> {
     })
 }
 
-/// Puts messages together from the plain text of frames.
+/// Puts messages together from the decrypted frames.
 #[derive(Debug)]
 pub struct Assembler {
     limit: usize,
@@ -35,7 +35,7 @@ impl Assembler {
         Self { limit, message: Vec::new() }
     }
 
-    /// Takes the plain text of a frame; a message when this was its last.
+    /// Takes the decrypted content of a frame. Returns the message if the frame was its last.
     pub fn push(&mut self, plain: &[u8]) -> Result<Option<Vec<u8>>, WireError> {
         let (&flag, part) = plain.split_first().ok_or(WireError::Frame)?;
         if self.message.len() + part.len() > self.limit {
@@ -44,7 +44,7 @@ impl Assembler {
         self.message.extend_from_slice(part);
         match flag {
             1 => Ok(Some(std::mem::take(&mut self.message))),
-            // A part that brings nothing could be sent for ever.
+            // A part that is empty but not the last could be sent for ever.
             0 if !part.is_empty() => Ok(None),
             _ => Err(WireError::Frame),
         }

@@ -1,8 +1,8 @@
 //! Messages as CBOR, checked before they are decoded.
 //!
-//! The check walks the headers without allocating: only the plain subset that linerate writes passes (definite
-//! lengths, no tags), within bounds of depth and items. The decoder can then allocate only in proportion to the
-//! received bytes.
+//! The check reads the header of each item without allocating memory. Only the subset of CBOR that linerate writes
+//! passes (definite lengths, no tags), within bounds of depth and items. The decoder can then allocate only in
+//! proportion to the received bytes.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 use super::WireError;
 use crate::cbor;
 
-/// Bounds of one message.
+/// Largest size of one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Size in bytes.
+    /// Largest size in bytes.
     pub bytes: usize,
-    /// Numbers, texts, lists and maps, each counted once.
+    /// Largest number of items: numbers, texts, lists and maps.
     pub items: usize,
 }
 
@@ -25,13 +25,13 @@ pub struct Bounds {
 pub const DEPTH_MAX: usize = 16;
 
 impl Bounds {
-    /// The bounds of messages that a server reads: plans and offers.
+    /// The bounds of messages that a server reads, such as plans and offers.
     pub const ASK: Self = Self { bytes: 64 * 1024, items: 16 * 1024 };
-    /// The bounds of messages that a client reads: the readings of a step.
+    /// The bounds of messages that a client reads, such as the readings of a step.
     pub const ANSWER: Self = Self { bytes: 32 * 1024 * 1024, items: 16 * 1024 * 1024 };
 }
 
-/// Encodes a message under the bounds that its reader will apply.
+/// Encodes a message, within the bounds that its reader will apply.
 pub fn encode<T: Serialize>(message: &T, bounds: Bounds) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
     ciborium::into_writer(message, &mut bytes)
@@ -40,8 +40,8 @@ pub fn encode<T: Serialize>(message: &T, bounds: Bounds) -> Result<Vec<u8>, Wire
     Ok(bytes)
 }
 
-/// Decodes a message from outside. Control characters in its texts are replaced, since a peer's text may end up
-/// on a terminal.
+/// Decodes a message from a peer. Control characters in its texts are replaced, since a text may be shown on a
+/// terminal.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, WireError> {
     let texts = check(bytes, bounds)?;
     let clean = without_controls(bytes, &texts);
@@ -54,10 +54,10 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, Wi
     }
 }
 
-/// The place of the first text with control characters.
+/// The places in a message of texts that have control characters.
 type Texts = Vec<std::ops::Range<usize>>;
 
-/// Walks over one CBOR item; returns the texts with control characters.
+/// Checks one CBOR item and all items in it; returns the places of texts with control characters.
 fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
     if bytes.len() > bounds.bytes {
         return Err(WireError::TooLarge { limit: bounds.bytes });
@@ -89,7 +89,8 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
                 if depth == DEPTH_MAX {
                     return Err(WireError::TooComplex { what: "levels", limit: DEPTH_MAX });
                 }
-                // One item more than the list has, because the list itself is subtracted below.
+                // One more than the number of items in the list, because the loop below also subtracts the list
+                // itself.
                 open[depth] = count + 1;
                 depth += 1;
             }
@@ -142,7 +143,7 @@ impl Header {
     }
 }
 
-/// Bytes of control characters in UTF-8: C0, DEL, and C1 (0xC2 0x80 to 0xC2 0x9F).
+/// Whether a UTF-8 text has bytes of control characters: C0, DEL, or C1 (0xC2 0x80 to 0xC2 0x9F).
 fn has_controls(text: &[u8]) -> bool {
     text.iter().any(|b| *b < 0x20 || *b == 0x7F)
         || text.windows(2).any(|w| w[0] == 0xC2 && (0x80..0xA0).contains(&w[1]))
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn only_the_plain_subset_passes() {
-        // Indefinite list, indefinite text, tag, reserved length, nothing, two items.
+        // Invalid: indefinite list, indefinite text, tag, reserved length, no item, two items.
         for bytes in [&[0x9F, 0xFF][..], &[0x7F, 0xFF], &[0xC0, 0x00], &[0x1C], &[], &[0, 0]] {
             assert!(check(bytes, SMALL).is_err(), "{bytes:?}");
         }

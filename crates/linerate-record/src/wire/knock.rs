@@ -1,17 +1,17 @@
-//! How the ends of a session find each other with datagrams.
+//! How the two ends of a session learn each other's UDP address, by datagrams.
 //!
-//! An authenticated data connection ([`super::proof`]) carries the far end's [`Place`]: a port, and a challenge
-//! that is used once. The near end sends its hello (knock) there, and the far end answers to its source
-//! address. From then on each end's socket is connected to the other. The keyed hashes are computed elsewhere;
-//! this module defines the layouts and the exact bytes that the hashes cover.
+//! An authenticated data connection ([`super::proof`]) carries the far end's [`Place`]: a UDP port, and a challenge
+//! that is used once. The near end sends its hello (knock) there, and the far end answers to the source address of
+//! the knock. From then on each end's socket is connected to the other. The keyed hashes are computed elsewhere; this
+//! module defines the layouts and the exact bytes that the hashes cover.
 
 use super::WireError;
 
-/// Size of a [`Place`].
+/// Number of bytes of a [`Place`].
 pub const PLACE_LEN: usize = 18;
-/// Size of a [`Knock`]; an answer is as long, so that it amplifies nothing.
+/// Number of bytes of a [`Knock`]. The answer has as many, so that a forged knock amplifies nothing.
 pub const KNOCK_LEN: usize = 40;
-/// Size of the keyed hash in a [`Knock`].
+/// Number of bytes of the keyed hash in a [`Knock`].
 pub const MAC_LEN: usize = 32;
 
 const MAGIC: &[u8; 8] = b"LRknock\0";
@@ -19,14 +19,14 @@ const MAGIC: &[u8; 8] = b"LRknock\0";
 /// The address at which the far end receives the datagrams of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// UDP port, at the address to which the data connection was made.
+    /// UDP port, at the address to which the data connection was opened.
     pub port: u16,
-    /// Fresh for every stream: a hash over it is valid for this stream only.
+    /// Random bytes, new for every stream: a hash over them is valid for this stream only.
     pub challenge: [u8; 16],
 }
 
 impl Place {
-    /// The encoding on the data connection.
+    /// Encodes the place for the data connection.
     pub fn encode(&self) -> [u8; PLACE_LEN] {
         let mut bytes = [0; PLACE_LEN];
         bytes[..2].copy_from_slice(&self.port.to_be_bytes());
@@ -34,7 +34,7 @@ impl Place {
         bytes
     }
 
-    /// Decodes the far end's message.
+    /// Decodes the place that the far end sent.
     pub fn decode(bytes: &[u8; PLACE_LEN]) -> Result<Self, WireError> {
         let [high, low, challenge @ ..] = *bytes;
         match u16::from_be_bytes([high, low]) {
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// A datagram that identifies its sender, in either direction.
+/// A datagram that proves who sent it: a knock of the near end, or the far end's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knock {
     /// HMAC-SHA256 of the [`transcript`] with the session's secret.
@@ -52,7 +52,7 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// Encodes the datagram.
+    /// Encodes the knock as a datagram.
     pub fn encode(&self) -> [u8; KNOCK_LEN] {
         let mut bytes = [0; KNOCK_LEN];
         bytes[..8].copy_from_slice(MAGIC);
@@ -60,7 +60,7 @@ impl Knock {
         bytes
     }
 
-    /// Reads a datagram; `None` when it is something else.
+    /// Decodes a datagram; `None` if it is not a knock.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; KNOCK_LEN] = bytes.try_into().ok()?;
         let (magic, mac) = bytes.split_at(MAGIC.len());
@@ -68,20 +68,20 @@ impl Knock {
     }
 }
 
-/// The purpose of a keyed hash.
+/// What a keyed hash is for, so that none can be used for another purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The near end knocks.
+    /// The near end's knock.
     Knock,
-    /// The far end answers.
+    /// The far end's answer to a knock.
     Answer,
-    /// The tag of datagrams that the near end sends.
+    /// The tag in datagrams that the near end sends.
     NearTag,
-    /// The tag of datagrams that the far end sends.
+    /// The tag in datagrams that the far end sends.
     FarTag,
 }
 
-/// The bytes that a hash covers: its purpose, the stream, and the challenge.
+/// The bytes that a keyed hash covers: its purpose, set and stream, and the challenge.
 pub fn transcript(purpose: Purpose, set: u32, stream: u32, challenge: &[u8; 16]) -> Vec<u8> {
     let label: &[u8] = match purpose {
         Purpose::Knock => b"linerate datagrams, knock   ",

@@ -1,4 +1,4 @@
-//! The limits of a plan on a server: a client that was admitted may measure, but not exhaust the host.
+//! Limits that a server sets for plans: a client that was admitted may measure, but not exhaust the host.
 
 use super::samples::{fits, read_of};
 use linerate_plan::{Handover, Knobs, Pattern, SetPlan, StepPlan};
@@ -7,59 +7,59 @@ use linerate_units::{Bytes, Nanos, Rate};
 /// Limits of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Largest number of sets at a time.
+    /// Largest number of sets at the same time.
     pub sets: usize,
-    /// Streams of all sets at a time.
+    /// Largest number of streams at the same time, of all sets together.
     pub streams: u32,
-    /// Streams that the host has room for, of all sessions together.
+    /// Largest number of streams of all sessions together, as the host has room for.
     pub room_for_streams: u32,
-    /// Threads of all sets at a time.
+    /// Largest number of threads at the same time, of all sets together.
     pub threads: u32,
-    /// Length of a step, wash-out included.
+    /// Longest step, wash-out included.
     pub step: Nanos,
     /// Largest number of samples of a step.
     pub samples: u64,
 }
 
-/// Largest number of streams of a load that each have their own thread and buffers; more streams share
-/// `THREADS_MAX` threads.
+/// Largest number of streams of a load that each have their own thread and buffers. If there are more, all streams
+/// share `THREADS_MAX` threads.
 pub const THREADS_MAX: u32 = 64;
-/// Largest operation or message in bytes: each thread has one or two buffers of its size.
+/// Largest operation or message in bytes: each thread has one or two buffers of this size.
 pub const OPERATION_MAX: Bytes = Bytes(64 * 1024 * 1024);
-/// Buffers of all streams of a set together.
+/// Most memory for the buffers of one set.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
-/// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
-/// not fix their operations.
+/// Most memory for the buffers of all sets of a session. The maximum number of streams fits if the plan leaves the
+/// sizes of operations open.
 const ROOM_MAX: Bytes = Bytes(4 << 30);
-/// The amount that all sessions together may use, in multiples of one session's, and the share of it that the
-/// sessions of one address may use: whatever one address uses, half the amount of a session is left to others.
-const ALL_SESSIONS: u64 = 2;
-const ONE_ADDRESS: f64 = 0.75;
-/// Largest size of an operation where the plan leaves the size open.
+/// What all sessions together may use, as a multiple of what one session may, and the share of that for the sessions
+/// from one address. Whatever one address uses, half of one session's amount is left to others.
+const ALL_SESSIONS_FACTOR: u64 = 2;
+const ONE_ADDRESS_SHARE: f64 = 0.75;
+/// Size of an operation where the plan leaves it open: the largest that an end chooses.
 const OPERATION_OPEN: Bytes = Bytes(1 << 20);
-/// Buffers that a ring has at least, together.
+/// Least memory for the buffers of an io_uring ring.
 const RING_ROOM: Bytes = Bytes(512 * 1024);
-/// Largest socket buffer that may be requested; the kernel has its own bound below that.
+/// Largest socket buffer that may be requested. The kernel has its own bound, which is lower.
 const BUFFER_MAX: Bytes = Bytes(1 << 30);
-/// A thread that burns time must still look up in time to see a stop.
+/// Most extra work for each byte, in picoseconds: a thread that burns time must still notice a stop soon.
 const EXTRA_WORK_MAX_PS: u64 = 1_000_000;
 
-/// The resources that the sets of a session occupy.
+/// The resources that sets use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Number of sets.
+    /// Number of sets of connections.
     pub sets: usize,
-    /// Streams of all sessions together; a stream that needs several descriptors counts as several.
+    /// Number of streams; a stream that needs several descriptors counts as several.
     pub streams: u32,
-    /// Threads of all sessions together.
+    /// Number of threads.
     pub threads: u32,
-    /// Buffers of all sessions together.
+    /// Memory for buffers.
     pub room: Bytes,
 }
 
 impl Taken {
-    /// The demand of one set at this end. `each` is the buffer memory that its engine needs for each thread;
-    /// `None` if this follows from the sizes of operations.
+    /// The resources of one set at this end. `each` is the buffer memory that its engine needs for each thread;
+    /// `None` if the sizes of operations determine it.
     pub fn of(plan: &SetPlan, each: Option<Bytes>) -> Self {
         let each = each.unwrap_or_else(|| buffers(plan));
         Self {
@@ -70,13 +70,13 @@ impl Taken {
         }
     }
 
-    /// The demand for an engine that holds `descriptors` descriptors for each stream.
+    /// The resources for an engine that holds `descriptors` descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
         Self { streams: self.streams.saturating_mul(descriptors), ..self }
     }
 
-    /// The sum with other sets.
+    /// The sum of the resources of two groups of sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Taken {
     }
 }
 
-/// The threads that a set may use at each end.
+/// Largest number of threads of a set at each end.
 fn threads(plan: &SetPlan) -> u32 {
     match plan.pattern {
         Pattern::Stream { .. } => plan.knobs.streams.min(THREADS_MAX),
@@ -96,17 +96,17 @@ fn threads(plan: &SetPlan) -> u32 {
     }
 }
 
-/// The buffers of each thread of a set, as far as its operations determine them.
+/// Buffer memory of each thread of a set, as far as the sizes of operations determine it.
 fn buffers(plan: &SetPlan) -> Bytes {
     let operation = operation(plan);
     match plan.knobs.copy {
-        // The kernel fills one while another is read, and small buffers need to be many.
+        // The kernel fills one buffer while another is read, and small buffers need to be many.
         Handover::IoUring => Bytes(operation.0.saturating_mul(2).max(RING_ROOM.0)),
         Handover::Copy | Handover::Zerocopy | Handover::Sendfile => operation,
     }
 }
 
-/// Descriptors of each stream: a ring, and a file in memory, need one in addition to the socket's.
+/// Descriptors of each stream: a ring, or a file in memory, needs one in addition to the socket's.
 fn descriptors(plan: &SetPlan) -> u32 {
     match plan.knobs.copy {
         Handover::IoUring | Handover::Sendfile => 2,
@@ -114,7 +114,7 @@ fn descriptors(plan: &SetPlan) -> u32 {
     }
 }
 
-/// The largest operation of each stream of a set.
+/// Size of the largest operation of each stream of a set.
 fn operation(plan: &SetPlan) -> Bytes {
     let open = |size: Bytes| {
         if size == Bytes(0) { OPERATION_OPEN } else { size }
@@ -131,11 +131,11 @@ impl Default for PlanLimits {
     fn default() -> Self {
         Self {
             sets: 32,
-            // 10,000 streams in each direction, and a trial with as many; other bounds limit their cost.
+            // 10,000 streams in each direction, and as many for a trial; other bounds limit their cost.
             streams: 40_000,
             room_for_streams: u32::MAX,
             threads: 4096,
-            // An hour, and the time before the measured part.
+            // An hour, and a minute for the time before the measured part.
             step: Nanos::from_secs(3660),
             samples: 20_000,
         }
@@ -143,15 +143,15 @@ impl Default for PlanLimits {
 }
 
 impl PlanLimits {
-    /// The limits on a host with room for `room_for_streams` streams of all sessions.
+    /// The limits on a host that has room for `room_for_streams` streams of all sessions together.
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
-        let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;
+        let one_address = (f64::from(room_for_streams) * ONE_ADDRESS_SHARE) as u32;
         Self { streams: self.streams.min(one_address), room_for_streams, ..self }
     }
 
-    /// Whether a set may be prepared in addition to others; the error says which limit it exceeds, as a
-    /// lowercase fragment. `own` is the set's demand ([`Taken::of`]).
+    /// Whether a set may be prepared in addition to the sets that use `beside`. `own` are the set's resources
+    /// ([`Taken::of`]). The error is a lowercase fragment that names the exceeded limit.
     pub fn set(&self, plan: &SetPlan, own: Taken, beside: Taken) -> Result<(), String> {
         let knobs = &plan.knobs;
         if beside.sets >= self.sets {
@@ -204,17 +204,17 @@ impl PlanLimits {
     /// Whether all sessions together may use `all`, and those from one address `of_one_address`.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
         self.share(1.0, all).map_err(|what| format!("more than {what} in all sessions"))?;
-        self.share(ONE_ADDRESS, of_one_address)
+        self.share(ONE_ADDRESS_SHARE, of_one_address)
             .map_err(|what| format!("more than {what} in all sessions from one address"))
     }
 
-    /// Whether the remaining share of all sessions suffices; the error names the resource that does not.
+    /// Whether `taken` fits into this share of what all sessions may use; the error names the limit that it exceeds.
     fn share(&self, share: f64, taken: Taken) -> Result<(), String> {
         let part = |all: u64| (all as f64 * share) as u64;
-        let streams = ALL_SESSIONS * u64::from(self.streams);
+        let streams = ALL_SESSIONS_FACTOR * u64::from(self.streams);
         let streams = part(streams.min(self.room_for_streams.into()));
-        let threads = part(ALL_SESSIONS * u64::from(self.threads));
-        let room = Bytes(part(ALL_SESSIONS * ROOM_MAX.0));
+        let threads = part(ALL_SESSIONS_FACTOR * u64::from(self.threads));
+        let room = Bytes(part(ALL_SESSIONS_FACTOR * ROOM_MAX.0));
         if u64::from(taken.streams) > streams {
             return Err(format!("{streams} streams at a time"));
         }
@@ -227,7 +227,8 @@ impl PlanLimits {
         Ok(())
     }
 
-    /// Whether a step may be armed. `connected` returns the streams of a connected set.
+    /// Whether a step may be armed. `connected` returns the number of streams of a set, or `None` if it is not
+    /// connected.
     pub fn step(
         &self,
         plan: &StepPlan,
@@ -264,7 +265,7 @@ impl PlanLimits {
     }
 }
 
-/// Whether the names in a set are possible names, and its values within bounds.
+/// Checks that names in a set are well-formed, and its values within bounds.
 fn named(knobs: &Knobs) -> Result<(), String> {
     // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
     let name_ok = |name: &String| {
@@ -313,7 +314,7 @@ mod tests {
         Taken { sets, streams, ..Taken::default() }
     }
 
-    /// Whether it may be prepared in addition to others, with buffers as large as its operations.
+    /// Whether a set may be prepared in addition to others, with buffers as large as its operations.
     fn beside(plan: &SetPlan, beside: Taken) -> Result<(), String> {
         PlanLimits::default().set(plan, Taken::of(plan, None), beside)
     }
@@ -367,7 +368,7 @@ mod tests {
             let taken = limits.set(&small, own, Taken::default());
             assert_eq!(taken.is_ok(), good, "{taken:?}");
         }
-        // As many sets of it as there may be are too much, whatever their operations are.
+        // Before the number of sets reaches its limit, their buffers do, whatever their operations are.
         let own = Taken::of(&small, Some(Bytes(2 * mib + mib / 8)));
         let mut held = Taken::default();
         while limits.set(&small, own, held).is_ok() {

@@ -1,7 +1,7 @@
-//! The messages of a control connection: the near end sends requests, the far end answers.
+//! The messages of a control connection: the near end sends requests, the far end answers them.
 //!
-//! Every request but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server sends [`Answer::Bye`] by itself
-//! when it ends a session.
+//! Every request but [`Ask::Stop`] and [`Ask::Bye`] has one answer. The server also sends [`Answer::Bye`] without a
+//! request, when it ends a session.
 
 use std::fmt;
 
@@ -17,51 +17,51 @@ use linerate_plan::{SetPlan, StepPlan};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// First of all: who asks, and with which engine. Answer: [`Answer::Welcome`].
+    /// Opens the session: the first message. Answer: [`Answer::Welcome`].
     Hello {
         /// Version of linerate on the near host.
         linerate: String,
-        /// The engine of this session.
+        /// Name of the engine (transport) of this session.
         engine: String,
         /// Boot id of the near host; empty when unknown.
         boot_id: String,
     },
-    /// Facts of the far host, please. Answer: [`Answer::Facts`].
+    /// Requests the facts of the far host. Answer: [`Answer::Facts`].
     Facts,
-    /// Get ready for a set. Answer: [`Answer::Offered`].
+    /// Prepares a set of connections. Answer: [`Answer::Offered`].
     Prepare {
-        /// The set.
+        /// The plan of the set.
         plan: Box<SetPlan>,
     },
-    /// Connect a prepared set to the near end's offer; data connections are being dialled.
+    /// Connects a prepared set, using the near end's offer; the near end opens the data connections at the same time.
     /// Answer: [`Answer::Connected`].
     Connect {
-        /// The set.
+        /// Number of the set.
         set: u32,
-        /// The near end's offer.
+        /// The near end's offer, opaque to all but the engine.
         offer: Vec<u8>,
     },
-    /// Close a set. Answer: [`Answer::Released`].
+    /// Closes a set. Answer: [`Answer::Released`].
     Release {
-        /// The set.
+        /// Number of the set.
         set: u32,
     },
-    /// Asks for the far end's clock, and whether it is still there. Answer: [`Answer::Pong`].
+    /// Requests the time of the far clock, which also shows that the far end is alive. Answer: [`Answer::Pong`].
     Ping,
-    /// Arm a step. Answer: [`Answer::Armed`].
+    /// Prepares a step, so that it can start at once. Answer: [`Answer::Armed`].
     Step {
         /// The plan of the step.
         plan: StepPlan,
     },
-    /// Give the armed step up; its sets are lost. Answer: [`Answer::Disarmed`].
+    /// Gives up the armed step; its sets are closed. Answer: [`Answer::Disarmed`].
     Disarm,
-    /// Run the armed step. Answer: [`Answer::Going`].
+    /// Starts the armed step. Answer: [`Answer::Going`].
     Go,
-    /// End the running step early and in order.
+    /// Ends the running step early and in order. It has no answer.
     Stop,
-    /// The near end of the step has ended: what did you read? Answer: [`Answer::Readings`].
+    /// Requests the far end's readings, once the near end has ended the step. Answer: [`Answer::Readings`].
     Read,
-    /// The session ends.
+    /// Ends the session. It has no answer.
     Bye,
 }
 
@@ -69,68 +69,68 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The session is open.
+    /// Answer to [`Ask::Hello`]: the session is open.
     Welcome {
         /// Version of linerate on the far host.
         linerate: String,
         /// Boot id of the far host; empty when unknown.
         boot_id: String,
-        /// Public name of the session.
+        /// Public name of the session, for data connections.
         session: [u8; 16],
-        /// Proves that data connections belong to the session.
+        /// The key with which data connections prove that they belong to the session.
         secret: Secret,
     },
-    /// The facts of the far host.
+    /// Answer to [`Ask::Facts`].
     Facts {
-        /// The facts.
+        /// The facts of the far host.
         facts: Box<HostFacts>,
     },
-    /// The far end's offer for a set.
+    /// Answer to [`Ask::Prepare`].
     Offered {
-        /// Opaque to all but the engine.
+        /// The far end's offer, opaque to all but the engine.
         offer: Vec<u8>,
     },
-    /// A set is connected.
+    /// Answer to [`Ask::Connect`]: the set is connected.
     Connected {
         /// The settings in force at the far end.
         end: SetEnd,
     },
-    /// A set is closed.
+    /// Answer to [`Ask::Release`]: the set is closed.
     Released,
-    /// The time of the far clock.
+    /// Answer to [`Ask::Ping`].
     Pong {
-        /// Nanoseconds since some moment of this session.
+        /// Time of the far clock, in nanoseconds since some moment of this session.
         at: u64,
     },
-    /// The step is armed.
+    /// Answer to [`Ask::Step`]: the step is armed.
     Armed,
-    /// The step was aborted.
+    /// Answer to [`Ask::Disarm`]: the step was given up.
     Disarmed,
-    /// The step runs.
+    /// Answer to [`Ask::Go`]: the step runs.
     Going {
         /// Start of the step, on the clock of [`Answer::Pong`].
         began: u64,
     },
-    /// The far end's readings during the step.
+    /// Answer to [`Ask::Read`].
     Readings {
-        /// The readings.
+        /// The far end's readings during the step.
         end: EndReadings,
     },
-    /// The request is impossible; the session goes on.
+    /// Answer to a request that cannot be fulfilled; the session continues.
     Refused {
-        /// Why, as a lowercase sentence fragment.
+        /// Why the request is refused, as a lowercase sentence fragment.
         what: String,
-        /// The hint; may be empty.
+        /// A hint for the user; may be empty.
         hint: String,
     },
-    /// The server ends the session.
+    /// The server ends the session, without a request.
     Bye {
-        /// Why, as a lowercase sentence fragment.
+        /// Why it ends, as a lowercase sentence fragment.
         what: String,
     },
 }
 
-/// A secret that no log shows.
+/// A secret, whose `Debug` output is hidden so that no log shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 32]);
 
@@ -146,7 +146,7 @@ impl Ask {
         codec::encode(self, Bounds::ASK)
     }
 
-    /// Decodes CBOR received from outside.
+    /// Decodes CBOR received from a client.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         codec::decode(bytes, Bounds::ASK)
     }
@@ -176,8 +176,8 @@ impl Answer {
         codec::encode(self, Bounds::ANSWER)
     }
 
-    /// Decodes CBOR received from outside. Readings must be usable for a model: columns as long as their time
-    /// axis, and ascending times.
+    /// Decodes CBOR received from a server. Readings that cannot be used are refused: each column must be as long as
+    /// the times, and times must ascend.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let answer = codec::decode(bytes, Bounds::ANSWER)?;
         if let Self::Readings { end } = &answer {

@@ -1,12 +1,12 @@
-//! The messages of two peers, and their encoding.
+//! The messages between two peers, and their encoding.
 //!
-//! A connection opens with the [`preamble`], readable by every version. A control connection goes on with a
-//! Noise handshake and then carries [`message`]s: CBOR ([`codec`]), cut into the [`chunk`]s of Noise transport
-//! frames. A data connection goes on with the [`proof`] that it belongs to a session, and then carries payload,
-//! or the [`knock`] of datagrams. [`limits`] bound what a plan may ask of a server.
+//! A connection begins with the [`preamble`], which every version can read. On a control connection a Noise handshake
+//! follows, and then [`message`]s: CBOR ([`codec`]), split into the [`chunk`]s of Noise transport frames. On a data
+//! connection the [`proof`] follows that it belongs to a session, and then payload, or the [`knock`] of datagrams.
+//! [`limits`] bound what a plan may request of a server.
 //!
-//! All of it is hostile until decoded: sizes, depths and counts are bounded before anything is allocated, and
-//! no decoder here can panic. This module does no cryptography and no I/O.
+//! All input is hostile until decoded: sizes, depths and counts are bounded before memory is allocated, and no
+//! decoder here can panic. This module does no cryptography and no I/O.
 
 pub mod chunk;
 pub mod codec;
@@ -23,13 +23,13 @@ pub enum WireError {
     /// The bytes do not begin with the magic of linerate.
     #[error("this is not the linerate protocol")]
     NotLinerate,
-    /// A field of the preamble has no meaning.
+    /// A field of the preamble has an invalid value.
     #[error("malformed {what} in the preamble")]
     Preamble {
-        /// The field that is out of bounds.
+        /// Name of the invalid field.
         what: &'static str,
     },
-    /// A message passes the bound on its size.
+    /// A message exceeds the bound on its size.
     #[error("message of more than {limit} bytes")]
     TooLarge {
         /// The largest allowed size, in bytes.
@@ -38,9 +38,9 @@ pub enum WireError {
     /// A message nests deeper, or holds more items, than the bound allows.
     #[error("message with more than {limit} {what}")]
     TooComplex {
-        /// The kind that is too many: `items` or `levels`.
+        /// What there is too much of: `items` or `levels`.
         what: &'static str,
-        /// The largest allowed value.
+        /// The largest allowed number.
         limit: usize,
     },
     /// The bytes are not well-formed CBOR of the kind that linerate writes.
@@ -49,13 +49,13 @@ pub enum WireError {
         /// Offset of the first invalid byte.
         at: usize,
     },
-    /// Well-formed, but not a message of this protocol.
+    /// The bytes are well-formed CBOR, but not a message of this protocol.
     #[error("unknown message: {why}")]
     Unknown {
-        /// The error that the decoder found.
+        /// The error of the decoder.
         why: String,
     },
-    /// Impossible readings: a column with another length than the time axis, or a time axis that goes back.
+    /// Readings are impossible: a column has another length than the times, or the times descend.
     #[error("malformed readings of {table}")]
     Readings {
         /// Source and subject of the table.
@@ -64,10 +64,10 @@ pub enum WireError {
     /// A message could not be written.
     #[error("message cannot be encoded: {why}")]
     Encode {
-        /// The error that the encoder found.
+        /// The error of the encoder.
         why: String,
     },
-    /// A transport frame breaks the rules of chunks.
+    /// A decrypted frame is not a valid part of a message.
     #[error("malformed frame")]
     Frame,
 }

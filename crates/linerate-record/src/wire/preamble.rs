@@ -1,26 +1,26 @@
-//! The first bytes of every connection, in both directions. Their size and layout never change, so that any
-//! version can tell any other which versions it speaks.
+//! The first bytes of every connection, in both directions. Their size and layout never change, so that each version
+//! can read which versions the other end supports.
 
 use super::WireError;
 use linerate_plan::transport::{BIND, DSCP};
 use linerate_plan::{Handover, SetPlan};
 
-/// Size of a [`Hello`].
+/// Number of bytes of a [`Hello`].
 pub const HELLO_LEN: usize = 32;
-/// Size of a [`Reply`].
+/// Number of bytes of a [`Reply`].
 pub const REPLY_LEN: usize = 96;
-/// The versions of the protocol that this build supports: lowest and highest. From 2 on a plan may request
-/// io_uring; from [`BEATS`] on a far end also answers during a step.
+/// The versions of the protocol that this build supports: lowest and highest. Since version 2 a plan may request
+/// io_uring; since [`BEATS`] a far end also answers during a step.
 pub const VERSIONS: Versions = Versions { low: 1, high: 3 };
 /// The first version in which a far end answers [`super::message::Ask::Ping`] during a step.
 pub const BEATS: u16 = 3;
 
 const HELLO_MAGIC: &[u8; 8] = b"LINERATE";
-// Different from the other one, or a service that echoes would look like a server.
+// Different from `HELLO_MAGIC`: otherwise a service that echoes would look like a server.
 const REPLY_MAGIC: &[u8; 8] = b"linerate";
 const WORDS_AT: usize = 48;
 
-/// A range of protocol versions, both ends included.
+/// A range of protocol versions, with its lowest and highest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
     /// Lowest version.
@@ -30,15 +30,14 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The highest version that is in both ranges.
+    /// The highest version that both ranges contain.
     pub fn common(self, other: Self) -> Option<u16> {
         let high = self.high.min(other.high);
         (high >= self.low.max(other.low)).then_some(high)
     }
 }
 
-/// The first version in which a far end understands this plan. To an older version the message would be
-/// malformed.
+/// The first version in which a far end can decode this plan. An older version would take the message for malformed.
 pub fn since(plan: &SetPlan) -> u16 {
     let options = &plan.knobs.options;
     if [BIND.key, DSCP.key].iter().any(|key| options.get(key).is_some()) {
@@ -50,7 +49,7 @@ pub fn since(plan: &SetPlan) -> u16 {
     }
 }
 
-/// The purpose of a connection.
+/// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The control connection of a new session.
@@ -59,10 +58,10 @@ pub enum Kind {
     Data,
 }
 
-/// The first message of the dialling side.
+/// The first message of the end that opens the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// Versions that the side speaks.
+    /// Versions that this end supports.
     pub versions: Versions,
     /// The purpose of the connection.
     pub kind: Kind,
@@ -71,7 +70,7 @@ pub struct Hello {
 /// Whether a server requires a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Sessions need the pre-shared key.
+    /// A client must prove that it has the pre-shared key.
     Key,
     /// Anyone may measure; the encryption hides nothing, because its key is public.
     Open,
@@ -80,11 +79,11 @@ pub enum Access {
 /// The server's answer to a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// Versions it speaks. With none in common, the server closes after this reply.
+    /// Versions that the server supports. If the client supports none of them, the server closes after this reply.
     pub versions: Versions,
-    /// Whether it requires a key.
+    /// Whether the server requires a key.
     pub access: Access,
-    /// Fresh on every connection: its proofs are valid on this connection only.
+    /// Random bytes, new on every connection: proofs over them are valid on this connection only.
     pub nonce: [u8; 32],
 }
 
@@ -103,7 +102,7 @@ fn put_versions(bytes: &mut [u8], versions: Versions) {
 }
 
 impl Hello {
-    /// Encodes the hello. Unused bytes are zero, and ignored by readers.
+    /// Encodes the hello. Unused bytes are zero, and readers ignore them.
     pub fn encode(&self) -> [u8; HELLO_LEN] {
         let mut bytes = [0; HELLO_LEN];
         bytes[..8].copy_from_slice(HELLO_MAGIC);
@@ -115,7 +114,7 @@ impl Hello {
         bytes
     }
 
-    /// Decodes the hello of a dialling side.
+    /// Decodes the hello of the end that opened the connection.
     pub fn decode(bytes: &[u8; HELLO_LEN]) -> Result<Self, WireError> {
         if &bytes[..8] != HELLO_MAGIC {
             return Err(WireError::NotLinerate);
@@ -130,7 +129,7 @@ impl Hello {
 }
 
 impl Reply {
-    /// Encodes the reply. Its bytes end in text for people who look at it with other tools.
+    /// Encodes the reply. It ends with a text for people who connect with other tools.
     pub fn encode(&self) -> [u8; REPLY_LEN] {
         let mut bytes = [0; REPLY_LEN];
         bytes[..8].copy_from_slice(REPLY_MAGIC);
@@ -165,8 +164,8 @@ impl Reply {
         Ok(Self { versions: versions(&bytes[8..12])?, access, nonce })
     }
 
-    /// Whether a reply can begin like this. Another service is recognised by its first bytes, without waiting
-    /// for a full reply.
+    /// Whether a reply of linerate can begin with these bytes. Another service is recognised so without waiting for a
+    /// full reply.
     pub fn may_begin(bytes: &[u8]) -> bool {
         let n = bytes.len().min(REPLY_MAGIC.len());
         bytes[..n] == REPLY_MAGIC[..n]

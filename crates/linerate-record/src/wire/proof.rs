@@ -1,41 +1,40 @@
-//! How a data connection names its session, and proves that it belongs to it.
+//! How a data connection names its session, and proves that it belongs to that session.
 //!
-//! The keyed hash is computed elsewhere; this module has the layout and the exact bytes that the hash covers.
+//! The keyed hash is computed elsewhere; this module defines the layout and the exact bytes that the hash covers.
 
 use super::preamble::{HELLO_LEN, REPLY_LEN};
 
-/// Size of a [`Claim`].
+/// Number of bytes of a [`Claim`].
 pub const CLAIM_LEN: usize = 72;
-/// Size of the server's proof, which follows the claim.
+/// Number of bytes of a proof: that in a [`Claim`], and the server's, which answers the claim.
 pub const PROOF_LEN: usize = 32;
 
-/// The message of the dialling side after the preamble of a data connection: its session and stream, with a
-/// proof.
+/// The message of the near end after the preamble of a data connection: its session, set and stream, with a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The session, by its public name.
+    /// Public name of the session.
     pub session: [u8; 16],
     /// Number of the set in the session.
     pub set: u32,
     /// Number of the stream in the set.
     pub stream: u32,
-    /// Fresh on every connection.
+    /// Random bytes, new on every connection.
     pub nonce: [u8; 16],
-    /// HMAC-SHA256 of the [`transcript`] with the session's secret, for [`Prover::Near`].
+    /// HMAC-SHA256 of the [`transcript`] for [`Prover::Near`], keyed with the session's secret.
     pub proof: [u8; PROOF_LEN],
 }
 
-/// The end that proves itself.
+/// The end that proves that it knows the session's secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prover {
-    /// The dialling side.
+    /// The near end, which opens the connection.
     Near,
-    /// The server.
+    /// The far end, which is the server.
     Far,
 }
 
 impl Claim {
-    /// The encoding on the wire.
+    /// Encodes the claim for the wire.
     pub fn encode(&self) -> [u8; CLAIM_LEN] {
         let mut bytes = [0; CLAIM_LEN];
         bytes[..16].copy_from_slice(&self.session);
@@ -46,7 +45,7 @@ impl Claim {
         bytes
     }
 
-    /// Reads what a dialling side claims. Every pattern of bytes is a claim; the proof decides.
+    /// Decodes the claim of a near end. All bytes decode to a claim; its proof must be checked afterwards.
     pub fn decode(bytes: &[u8; CLAIM_LEN]) -> Self {
         let word = |at: usize| {
             u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -65,9 +64,9 @@ impl Claim {
     }
 }
 
-/// The bytes that a proof covers: who proves, the whole preamble (with the server's nonce), and
-/// the claim without its proof (with the client's nonce). A proof is thus good for one connection,
-/// one stream and one direction.
+/// The bytes that a proof covers: which end proves, the whole preamble (with the server's nonce), and the claim
+/// without its proof (with the client's nonce). A proof is thus valid for one connection, one stream and one
+/// direction.
 pub fn transcript(
     prover: Prover,
     hello: &[u8; HELLO_LEN],

@@ -1,4 +1,4 @@
-//! Records made up from a seed: the shapes of real ones, with values that move as real ones do.
+//! Records made from a seed: they have the tables of real records, with values that change as real ones do.
 
 use linerate_facts::metric::{self as m, Kind, Metric};
 use linerate_facts::{Gap, HostFacts, Port};
@@ -11,16 +11,16 @@ use linerate_record::{
 use linerate_units::stats::Histogram;
 use linerate_units::{Bytes, Nanos};
 
-/// A small generator of pseudo-random numbers (xorshift), the same on every machine.
+/// A small generator of pseudo-random numbers (xorshift), which gives the same numbers on every machine.
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Seeds it.
+    /// A generator with this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2) | 1)
     }
 
-    /// A number below `n`.
+    /// A number from 0 to `n` - 1.
     pub(crate) fn below(&mut self, n: i64) -> i64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -29,7 +29,8 @@ impl Dice {
     }
 }
 
-/// What is sampled here: a list of its own, so that the kept records outlive new metrics.
+/// Metrics of the sample records. The list is separate, so that stored records stay readable when new metrics are
+/// added.
 const METRICS: &[Metric] = &[
     m::WORKER_BYTES,
     m::WORKER_OPS,
@@ -99,7 +100,7 @@ const METRICS: &[Metric] = &[
     m::PORT_UP,
 ];
 
-/// A record of one direction: `streams` streams, `rows` rows 100 ms apart, and a ping-pong before.
+/// A record with a load in one direction: `streams` streams, `rows` rows 100 ms apart, and round trips before it.
 pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
     let mut dice = Dice::new(seed);
     let knobs = Knobs { streams, ..Knobs::default() };
@@ -268,7 +269,7 @@ fn table(source: &str, subject: &str, at: &[u64], role: &str, dice: &mut Dice) -
     }
 }
 
-/// Values of one metric: `base` per tick, with a jitter of `noise`; a counter adds them up.
+/// Values of one metric: `base` plus a random part below `noise` per row; the values of a counter are sums.
 fn column(metric: &Metric, at: &[u64], role: &str, dice: &mut Dice) -> Vec<i64> {
     let (base, noise) = shape(metric.name, role);
     let mut sum = 0;
@@ -281,7 +282,7 @@ fn column(metric: &Metric, at: &[u64], role: &str, dice: &mut Dice) -> Vec<i64> 
         .collect()
 }
 
-/// What moves, by how much in 100 ms, at 150 Mb/s of one stream among 64; all else stands still.
+/// How much a metric grows or varies in 100 ms, for one stream of 150 Mb/s among 64: `base` and `noise`.
 fn shape(name: &str, role: &str) -> (i64, i64) {
     let sends = role == "tx";
     match name {

@@ -1,4 +1,4 @@
-//! The loops that drive a transport's workers, each on a thread of its own.
+//! The loops that drive a transport's workers. Each worker has its own thread.
 //!
 //! The loops read no clock, take no lock and allocate nothing.
 
@@ -15,7 +15,7 @@ use linerate_plan::application::Role;
 /// Longest wait for an operation to complete.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Reports the end of a thread to the step, even if it panics.
+/// Guard that reports the end of a thread to its step when it is dropped, also after a panic.
 struct Leave<'a> {
     step: &'a Step,
     outcome: Option<Outcome>,
@@ -52,14 +52,14 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     if result.is_ok() {
         lane.give_back(worker);
     } else {
-        // This tells the other end that no end mark will come.
+        // This shows the other end that no end mark will be sent.
         worker.probes().iter().for_each(|probe| probe.abort());
     }
     leave.outcome = Some(Outcome { lane: index, error: result.err(), timed, moved });
 }
 
-/// Keeps the thread on its CPU. If that CPU went offline after the set was made, the scheduler places the
-/// thread. This contradicts the record of the set, so it is reported as a gap.
+/// Keeps the thread on its CPU. If that CPU went offline after the set was made, the scheduler places the thread. The
+/// record of the set would then be wrong, so this is reported as a gap.
 fn pin(lane: &Lane, step: &Step) {
     if let Some(cpu) = lane.cpu
         && let Err(error) = thread::pin(cpu)
@@ -72,13 +72,13 @@ fn pin(lane: &Lane, step: &Step) {
     }
 }
 
-/// Sends, or starts operations, until the step is over; then sends the end mark.
+/// Sends, or starts operations, until the step is over. Then it sends the end mark.
 fn send(lane: &Lane, step: &Step, worker: &mut dyn Worker) -> Result<(), LoadError> {
     let mut done = Vec::with_capacity(BATCH);
     let mut ops = [lane.op(); BATCH];
     while !step.stopping() {
         let op = lane.op();
-        // The operation changes a few times a second at most.
+        // The operation changes a few times a second at most, so the batch is filled again only then.
         if ops[0] != op {
             ops.fill(op);
         }

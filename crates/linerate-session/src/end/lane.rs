@@ -1,4 +1,5 @@
-//! A thread's place in a set: it keeps the worker between steps and the counters that other threads read.
+//! The state of one stream's thread in a set: it keeps the worker
+//! between steps and the counters that other threads read.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use linerate_load::application::Application;
 use linerate_load::{Advice, BATCH, LoadError, Op, Worker};
 use linerate_plan::application::Role;
 
-/// Counters of a thread, in a pair of cache lines of their own. Only that thread writes them.
+/// Counters of one thread, in a pair of cache lines of their own. Only that thread writes them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counters {
@@ -36,7 +37,7 @@ impl Counters {
     }
 }
 
-/// A thread's place in a set.
+/// The state of one stream's thread in a set, which lasts from step to step.
 pub(super) struct Lane {
     pub(super) set: u32,
     pub(super) stream: u32,
@@ -46,7 +47,7 @@ pub(super) struct Lane {
     /// Whether the sender yields its CPU after each operation, because the other end of its stream runs on the same
     /// CPU.
     pub(super) gives_way: bool,
-    /// Number of operations that the worker is offered at once.
+    /// Number of operations that are submitted to the worker at once.
     pub(super) batch: usize,
     pub(super) counters: Counters,
     pub(super) advice: Arc<Advice>,
@@ -55,8 +56,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Makes a lane that holds its worker, which is offered `batch` operations at once. `caps` limits the sizes that
-    /// the plan leaves open.
+    /// Makes a lane that holds its worker. `batch` operations are submitted to the worker at once. `caps` limits the
+    /// sizes that the plan leaves open.
     pub(super) fn new(
         plan: &SetPlan,
         stream: u32,
@@ -66,7 +67,7 @@ impl Lane {
         batch: usize,
         worker: Box<dyn Worker>,
     ) -> Result<Self, LoadError> {
-        let asked = match role {
+        let requested = match role {
             Role::Sender => plan.knobs.write_size,
             Role::Receiver => plan.knobs.read_size,
         };
@@ -80,7 +81,7 @@ impl Lane {
             batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
             advice: Arc::new(
-                Advice::new(asked.0, caps.op)
+                Advice::new(requested.0, caps.op)
                     .gathering(caps.gather)
                     .paced(plan.knobs.pacing.map(|pace| pace.0 / 8)),
             ),
@@ -89,12 +90,12 @@ impl Lane {
         })
     }
 
-    /// Returns the lane with the choice whether its sender yields to the other end after each operation.
+    /// Returns the lane with `gives_way` set: whether its sender yields its CPU after each operation.
     pub(super) fn giving_way(self, gives_way: bool) -> Self {
         Self { gives_way, ..self }
     }
 
-    /// Returns the operation that a sending worker is offered.
+    /// Returns the operation that is submitted to a sending worker.
     pub(super) fn op(&self) -> Op {
         match self.pattern {
             Pattern::Operations { access } => Op::Access(access),
@@ -111,7 +112,8 @@ impl Lane {
         format!("s{}/{way}{}", self.set, self.stream)
     }
 
-    /// Takes the worker for a step; `None` if a step has it or has lost it.
+    /// Takes the worker for a step. Returns `None` if another step
+    /// has the worker, or if it was lost because a step failed.
     pub(super) fn take(&self) -> Option<Box<dyn Worker>> {
         self.slot().take()
     }

@@ -1,6 +1,6 @@
 //! One end of a path: its sets of connections and the steps that run on them.
 //!
-//! The near end (the client of a session) and the far end (the server's side of it) each own a [`LocalEnd`].
+//! The near end (the client of a session) and the far end (the server's part of the session) each own a [`LocalEnd`].
 
 mod drive;
 mod lane;
@@ -35,10 +35,10 @@ use linerate_load::transport::{self, Connected, Lines, Offer, Prepared, Transpor
 use linerate_load::{BATCH, LoadError};
 use linerate_plan::application::Role;
 
-/// Most ports that are sampled below the port of the route, such as the few members of a bond.
+/// Largest number of lower ports that are sampled in addition to the port of the route, such as the members of a bond.
 const BELOW_MAX: usize = 8;
 
-/// One end of a path.
+/// One end of a path, in this process.
 pub struct LocalEnd {
     side: Side,
     engine: String,
@@ -50,11 +50,11 @@ pub struct LocalEnd {
     batch: usize,
     facts: Option<HostFacts>,
     sets: BTreeMap<u32, EndSet>,
-    /// Changes of the host's settings by trials; `None` if they are not allowed.
+    /// Changes of this host's settings by trials; `None` if such changes are not allowed.
     changes: Option<Changes>,
 }
 
-/// A set on this end.
+/// A set of connections on this end.
 struct EndSet {
     plan: SetPlan,
     /// The prepared set until it is connected.
@@ -66,8 +66,8 @@ struct EndSet {
 }
 
 impl LocalEnd {
-    /// Makes an end without sets, whose loads have this subject. If the far end is another process, it is this host: bytes
-    /// cross no port.
+    /// Makes an end without sets. `subject` is the path whose facts are read. If the far end is only another process of
+    /// this host, payload crosses no port.
     pub fn new(
         side: Side,
         engine: &str,
@@ -91,12 +91,12 @@ impl LocalEnd {
         }
     }
 
-    /// Allows trials that change settings of this host, as long as this end exists.
+    /// Allows trials to change settings of this host, as long as this end exists.
     pub fn allow_changes(&mut self, ledger: Ledger) {
         self.changes = Some(Changes::new(ledger));
     }
 
-    /// Returns the facts of this host, which are read only once.
+    /// Returns the facts of this host. They are read at the first call and stored.
     pub fn facts(&mut self) -> HostFacts {
         let read = || {
             let machine = self.machine.as_ref();
@@ -122,24 +122,24 @@ impl LocalEnd {
         self.facts = Some(facts);
     }
 
-    /// Limits what is read during a step to the counters of this end's streams.
+    /// Limits the readings of a step to the counters of this end's streams, without those of the host.
     pub(crate) fn watch_streams_only(&mut self) {
         self.watches_host = false;
     }
 
-    /// Sets whether both ends share one machine, and with it the CPUs.
+    /// Sets whether both ends run on the same machine, and so share its CPUs.
     pub fn share_machine(&mut self, shared: bool) {
         self.shared = shared;
     }
 
-    /// Limits the number of operations that workers are offered at once, in sets that are connected from now on. This
-    /// serves to measure the benefit of batches.
+    /// Limits the number of operations that are submitted to a worker at once, in sets that are connected from now on.
+    /// Examples use this to measure the benefit of batches.
     pub fn offer(&mut self, batch: usize) {
         self.batch = batch;
     }
 
-    /// Returns the size of the buffers that each thread of this end would allocate for a set, if it does not follow
-    /// from the sizes of the set's operations.
+    /// Returns the size of the buffers that each thread of this end would allocate for a set; `None` if the sizes of
+    /// the set's operations determine it.
     pub fn room(&self, plan: &SetPlan) -> Option<Bytes> {
         self.transport().ok()?.room(self.side, plan)
     }
@@ -184,7 +184,7 @@ impl LocalEnd {
         self.seat(&plan, connected)
     }
 
-    /// Adds a set whose workers are connected, and makes a lane for each worker.
+    /// Stores a set whose workers are connected, and makes a lane for each worker.
     pub(crate) fn seat(
         &mut self,
         plan: &SetPlan,
@@ -197,7 +197,7 @@ impl LocalEnd {
         let end = placement::End { side: self.side, shared: self.shared };
         let placement::Placed { mut cpus, meets } =
             placement::place(&facts, &self.cpus, end, &placed_as(alone, plan));
-        // Several streams may share a thread.
+        // A thread may move several streams, so there can be fewer workers than CPUs.
         cpus.truncate(workers.len());
         let caps = placement::caps(facts.l2_cache, workers.len(), self.cpus.len());
         let batch = self.batch;
@@ -220,14 +220,14 @@ impl LocalEnd {
         Ok(got)
     }
 
-    /// Closes a set; unknown ids are ignored. Afterwards the host has its old settings.
+    /// Closes a set and restores the host's old settings. Unknown ids are ignored.
     pub fn release(&mut self, set: u32) {
         self.sets.remove(&set);
         // If the old settings cannot be restored now, the next set or the drop of this end tries again.
         let _ = self.change(None);
     }
 
-    /// Applies the host settings of a set, or restores the old ones.
+    /// Applies the host settings that a set requests on this side; with `None`, restores the old ones.
     fn change(&mut self, wanted: Option<HostChange>) -> Result<(), ChangeError> {
         let own = wanted.filter(|change| change.side == self.side);
         let port = own.and_then(|_| self.facts().port).map(|port| port.name);
@@ -243,8 +243,8 @@ impl LocalEnd {
         self.arm_while(plan, &mut || true)
     }
 
-    /// Arms a step as [`Self::arm`] does. While threads prepare, `goes_on` is called ten times a second; if it
-    /// returns false, the step is aborted.
+    /// Arms a step as [`Self::arm`] does. While threads prepare, `goes_on` is
+    /// called ten times a second. If it returns false, the step is aborted.
     pub fn arm_while(
         &mut self,
         plan: &StepPlan,
@@ -287,7 +287,7 @@ impl LocalEnd {
         ports.map(|port| (port.device.clone(), port.port)).collect()
     }
 
-    /// Prepares a set if the transport supports it.
+    /// Prepares a set, or refuses it if the transport does not support its settings.
     fn within_bounds(&self, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
         let transport = self.transport()?;
         let unsupported = |what| LoadError::Unsupported { what };
@@ -312,19 +312,20 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     }
 }
 
-/// Returns the plan by which threads are placed. Sets that time round trips are left to the scheduler, except those
-/// without a far end: their memory or device is near one CPU and far from another.
+/// Returns the plan that decides where threads are placed. Threads that time round trips are left to the scheduler. The
+/// exception are transports without a far end: their memory or device is close to some CPUs and remote from others.
 fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
     let pattern =
         if alone { Pattern::Operations { access: Access::default() } } else { plan.pattern };
     SetPlan { pattern, ..plan.clone() }
 }
 
-/// Returns the largest writes and reads of a set: the sizes of the plan, or `cap` if the plan leaves them open.
+/// Returns the sizes of a set's largest write and read in bytes:
+/// those of the plan, or `cap` if the plan leaves them open.
 fn sizes(plan: &SetPlan, cap: u32) -> (u64, u64) {
     if let Pattern::PingPong { size, .. } = plan.pattern {
         return (size.0, size.0);
     }
-    let open = |asked: u64| if asked == 0 { u64::from(cap) } else { asked };
+    let open = |requested: u64| if requested == 0 { u64::from(cap) } else { requested };
     (open(plan.knobs.write_size.0), open(plan.knobs.read_size.0))
 }

@@ -1,4 +1,4 @@
-//! Placement: the CPU on which each thread is kept, and the largest operations there.
+//! Placement: the CPU on which each thread is kept, and the size of the largest operations there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,23 @@ use linerate_plan::path::{Direction, Side};
 use linerate_plan::{Pattern, SetPlan};
 use linerate_units::Bytes;
 
-/// Largest operation if the size of the second-level cache is unknown.
+/// Size of the largest operation in bytes if the size of the second-level cache is unknown.
 const CAP_UNKNOWN: u32 = 512 * 1024;
-/// Bounds of the largest operation. With second-level caches of both 1 and 2 MiB, operations of 1 MiB are slower than
-/// those of 512 to 768 KiB over a veth pair and a router, and no faster on loopback
+/// Bounds of the size of the largest operation, in bytes. Even with second-level caches of 1 and 2 MiB, operations of 1
+/// MiB are slower than those of 512 to 768 KiB over a veth pair and a router, and no faster on loopback
 /// (benches/peers/2026-11-22-sizes.md).
 const CAP_MIN: u32 = 128 * 1024;
 const CAP_MAX: u32 = 768 * 1024;
-/// Largest operation if many threads take turns on a CPU, so that each has a smaller share of its cache. Smaller
-/// operations would cost more in system calls than they save in cache misses (benches/peers/2026-11-25-sizes.md).
+/// Size of the largest operation in bytes if many threads take turns on a CPU, so that each has a smaller share of the
+/// CPU's cache. Smaller operations would cost more in system calls than they save in cache misses
+/// (benches/peers/2026-11-25-sizes.md).
 const CAP_TURNS: u32 = 256 * 1024;
 
-/// Bounds of the payload that gathers in the receive buffer before a thread reads it. Below the minimum, additional
-/// wake-ups cost more than the avoided cache misses save.
+/// Bounds of the payload, in bytes, that gathers in the receive buffer before a thread reads it. Below the minimum,
+/// additional wake-ups cost more than the avoided cache misses save.
 const GATHER_MIN: u32 = 128 * 1024;
 const GATHER_MAX: u32 = 512 * 1024;
-/// Payload that gathers if the size of the second-level cache is unknown: right for caches of 1 and of 2 MiB.
+/// Payload in bytes that gathers if the size of the second-level cache is unknown. It suits caches of 1 and of 2 MiB.
 const GATHER_UNKNOWN: u32 = 256 * 1024;
 
 /// CPUs on which the threads of a set are kept at one end.
@@ -31,12 +32,12 @@ const GATHER_UNKNOWN: u32 = 256 * 1024;
 pub(crate) struct Placed {
     /// CPU of each stream's thread; empty if the scheduler places the threads.
     pub(crate) cpus: Vec<u32>,
-    /// Whether both ends of each stream share a CPU, so that the sender yields after each operation.
+    /// Whether the two ends of each stream run on the same CPU, so that the sender yields after each operation.
     pub(crate) meets: bool,
 }
 
 impl Placed {
-    /// Makes a placement on CPUs that only this end uses.
+    /// Makes a placement in which senders do not yield: `meets` is false.
     pub(crate) fn apart(cpus: Vec<u32>) -> Self {
         Self { cpus, meets: false }
     }
@@ -56,10 +57,10 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
     };
     let streams = plan.knobs.streams as usize;
     let mut allowed = allowed.to_vec();
-    if let Some(asked) = asked_cpus(end.side, plan) {
-        return Placed::apart(kept(asked, &allowed, streams));
+    if let Some(requested) = requested_cpus(end.side, plan) {
+        return Placed::apart(kept(requested, &allowed, streams));
     }
-    if let Some(node) = asked_node(end.side, plan) {
+    if let Some(node) = requested_node(end.side, plan) {
         let homes = facts.topology.homes();
         allowed.retain(|cpu| homes.get(cpu) == Some(&node));
     }
@@ -68,8 +69,8 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
     }
     let free = plan.knobs.sender_node.is_none() && plan.knobs.receiver_node.is_none();
     if end.shared && free && streams > 1 && streams == allowed.len() {
-        // Both ends use the same CPUs in the same order, whatever their ports. This would not hold if one of them
-        // were kept on a node. If there is only one CPU, nothing is placed.
+        // Both ends use the same CPUs in the same order, whatever their ports. This would not be so if the plan kept
+        // one end on a NUMA node. With only one CPU, nothing is placed.
         return Placed { cpus: allowed, meets: true };
     }
     let (ours, others) =
@@ -81,14 +82,14 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
         Direction::Reverse if 2 * streams <= good.count() => streams,
         _ => 0,
     };
-    // The CPUs that the other end uses first come last.
+    // The other end's CPUs are used last, and among them those that it uses first come at the very end.
     let theirs = placement::seats(facts, &others).into_iter().rev();
     let all = seats.iter().copied().chain(theirs);
     Placed::apart(all.skip(skip).take(streams).map(|seat| seat.cpu).collect())
 }
 
 /// Returns the NUMA node on which the plan keeps a set's threads on this side.
-fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
+fn requested_node(side: Side, plan: &SetPlan) -> Option<u32> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => plan.knobs.sender_node,
         Pattern::Stream { .. } => plan.knobs.receiver_node,
@@ -97,8 +98,8 @@ fn asked_node(side: Side, plan: &SetPlan) -> Option<u32> {
     }
 }
 
-/// Returns the CPUs on which the plan keeps a set's threads on this side, if it names them.
-fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
+/// Returns the CPUs on which the plan keeps a set's threads on this side; `None` if the plan does not list CPUs.
+fn requested_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
     let cpus = match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => &plan.knobs.sender_cpus,
         Pattern::Stream { .. } => &plan.knobs.receiver_cpus,
@@ -108,20 +109,21 @@ fn asked_cpus(side: Side, plan: &SetPlan) -> Option<&[u32]> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// Returns one of the requested CPUs for each stream; none if there are too few, or if this process may not use them.
-fn kept(asked: &[u32], allowed: &[u32], streams: usize) -> Vec<u32> {
-    match asked.get(..streams) {
+/// Returns one of the requested CPUs for each stream. The result is empty
+/// if too few were requested, or if this process may not use one of them.
+fn kept(requested: &[u32], allowed: &[u32], streams: usize) -> Vec<u32> {
+    match requested.get(..streams) {
         Some(cpus) if cpus.iter().all(|cpu| allowed.contains(cpu)) => cpus.to_vec(),
         _ => Vec::new(),
     }
 }
 
-/// Returns a gap if threads could not be kept on the requested CPUs or node.
+/// Returns a gap if CPUs or a NUMA node were requested but the threads could not be kept there.
 pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
     if !cpus.is_empty() {
         return None;
     }
-    if asked_cpus(side, plan).is_some() {
+    if requested_cpus(side, plan).is_some() {
         return Some(Gap {
             what: "threads on other CPUs".to_owned(),
             why: format!(
@@ -131,7 +133,7 @@ pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
             hint: String::new(),
         });
     }
-    let node = asked_node(side, plan)?;
+    let node = requested_node(side, plan)?;
     Some(Gap {
         what: format!("threads on node {node}"),
         why: format!("it has fewer than {} CPUs for this process", plan.knobs.streams),
@@ -146,8 +148,8 @@ pub(crate) struct End {
     pub(crate) shared: bool,
 }
 
-/// Returns the CPUs of an end that shares its machine, and those of the other end. Each gets every second core, only
-/// by the numbers of the CPUs: both ends must compute the same halves even if their ports differ.
+/// Returns the CPUs of this end and those of the other end, if they share a machine. Each end gets every second core.
+/// Only the numbers of the CPUs decide, because both ends must compute the same halves even if their ports differ.
 fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>) {
     let mut first = BTreeMap::new();
     for core in &facts.topology.cores {
@@ -162,12 +164,12 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
     allowed.iter().partition(|cpu| places[&core(cpu)] % 2 == parity)
 }
 
-/// Largest sizes, in bytes, that a thread uses if the plan leaves them open.
+/// Largest sizes, in bytes, of a thread's operations and reads, used if the plan leaves them open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Caps {
-    /// Largest operation.
+    /// Size of the largest operation, in bytes.
     pub(super) op: u32,
-    /// Payload that gathers in the receive buffer before the thread reads it.
+    /// Payload, in bytes, that gathers in the receive buffer before the thread reads it.
     pub(super) gather: u32,
 }
 
@@ -176,17 +178,18 @@ pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps
     Caps { op: op_cap(l2_cache, threads, cpus), gather: gather_cap(l2_cache) }
 }
 
-/// Returns the payload that gathers in the receive buffer before a receiver reads it. Together with the buffer of a
-/// largest operation it fits the second-level cache. More data would have left the cache before it is read, and its
-/// pages would be cold when they are reused (benches/peers/2026-11-26-low-water.md).
+/// Returns the payload that gathers in the receive buffer before a receiver reads it, in bytes. Together with the
+/// buffer of a largest operation, this payload fits the second-level cache. More data would have left the cache before
+/// it is read, and its pages would be cold when they are reused (benches/peers/2026-11-26-low-water.md).
 fn gather_cap(l2_cache: Option<Bytes>) -> u32 {
     let share =
         |l2: Bytes| (l2.0 / 16 * 3).clamp(u64::from(GATHER_MIN), u64::from(GATHER_MAX)) as u32;
     l2_cache.map_or(GATHER_UNKNOWN, share)
 }
 
-/// Returns the largest operation if the plan leaves the size open. Its buffer should stay in the second-level cache
-/// together with the kernel's data and the buffers of other threads: `threads` threads share `cpus` CPUs.
+/// Returns the size of the largest operation in bytes if the plan leaves it open. The
+/// operation's buffer should stay in the second-level cache together with the kernel's
+/// data and the buffers of other threads: `threads` threads share `cpus` CPUs.
 pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u32 {
     let share = |l2: Bytes| (l2.0 / 4 * 3).clamp(u64::from(CAP_MIN), u64::from(CAP_MAX)) as u32;
     let whole = l2_cache.map_or(CAP_UNKNOWN, share);
@@ -218,7 +221,8 @@ mod tests {
         End { side, shared }
     }
 
-    /// CPUs on one node with a port that some of them serve; all cores have two of them.
+    /// Facts of a host with the CPUs of `cores`, two for each core,
+    /// all on one node. Its port is served by the CPUs `served`.
     fn host(served: &[u32], cores: &[[u32; 2]]) -> HostFacts {
         let port = Port { served_by: served.to_vec(), ..Port::default() };
         let mut facts = HostFacts { port: Some(port), ..HostFacts::default() };
@@ -330,9 +334,9 @@ mod tests {
 
     #[test]
     fn threads_keep_to_the_cpus_that_are_asked_for_or_are_not_pinned() {
-        let take = |side, asked: &[u32], n| {
+        let take = |side, requested: &[u32], n| {
             let mut plan = plan(Direction::Forward, n);
-            plan.knobs.receiver_cpus = asked.to_vec();
+            plan.knobs.receiver_cpus = requested.to_vec();
             let cpus = cpus(&HostFacts::default(), &[0, 1, 2, 3], end(side, true), &plan);
             let refused = refused(side, &plan, &cpus).is_some();
             (cpus, refused)

@@ -23,10 +23,10 @@ use linerate_plan::application::Role;
 
 /// Error of streams that did not end in order because the step was aborted.
 const ABORTED: &str = "the step was aborted";
-/// Shortest time over which a live rate is computed, in nanoseconds.
+/// Shortest time over which the displayed rate is computed, in nanoseconds.
 const LIVE_MIN: u64 = 50_000_000;
 
-/// A step in progress on one end. Dropping it aborts it.
+/// A step in progress on one end. If this value is dropped, the step is aborted.
 pub struct Running {
     step: Arc<Step>,
     lanes: Vec<Arc<Lane>>,
@@ -41,11 +41,11 @@ pub struct Running {
     setbacks: Option<u64>,
 }
 
-/// Counters when the live rate was last computed.
+/// Counters at the time when the displayed rate was last computed.
 #[derive(Debug, Clone, Copy)]
 struct Glance {
     at: u64,
-    /// Payload that was moved in this step and in all earlier ones.
+    /// Payload that was moved in this step and in all earlier ones, in bytes.
     bytes: u64,
     rate: Rate,
 }
@@ -116,13 +116,13 @@ impl Running {
         each.map(|(lane, before)| lane.counters.bytes() - before).collect()
     }
 
-    /// Returns the error of a thread that has ended although the step continues; `None` if there is none.
+    /// Returns the error of a thread that has ended before the step did; `None` if there is none.
     pub(crate) fn failed(&self) -> Option<String> {
         self.step.failure()
     }
 
-    /// Returns the current progress. The rate covers the time since its last computation, or is the last rate if that
-    /// is less than 50 ms old.
+    /// Returns the current progress. The rate covers the time since it was last computed. If that was less than 50 ms
+    /// ago, the last rate is returned.
     pub fn live(&self) -> Live {
         let elapsed = self.step.began().map_or(0, |began| clock::now() - began);
         let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,12 +147,12 @@ impl Running {
         }
     }
 
-    /// Ends the step early and in order: senders send their end marks now.
+    /// Ends the step early and in order: senders now send their end marks.
     pub fn stop(&self) {
         self.step.ask_stop();
     }
 
-    /// Ends the step at once: connections are shut down and their sets are lost.
+    /// Ends the step at once: connections are shut down, and their sets cannot be used again.
     pub fn abort(&self) {
         self.step.abort(ABORTED);
     }
@@ -191,7 +191,8 @@ impl Running {
         readings
     }
 
-    /// Returns why a thread did not end in order. If the step was aborted, that is the reason for all later errors.
+    /// Returns why a thread did not end in order. If the step was
+    /// aborted, the reason of the abort explains all later errors.
     fn why(&self, outcome: Option<&Outcome>) -> String {
         let error = outcome.and_then(|o| o.error.as_ref());
         match (self.step.aborted(), error) {
@@ -236,7 +237,7 @@ impl Drop for Running {
     }
 }
 
-/// Adds the round trips or operations that a worker of a set timed, if any.
+/// Stores the round trips or operations that a worker of a set timed, if there are any.
 fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
     if !timed.trips.is_empty() || timed.lost > 0 {
         readings.latencies.push(Histogram {
@@ -253,7 +254,7 @@ fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
     }
 }
 
-/// Takes the workers of all lanes, or none of them.
+/// Takes the workers out of all lanes; if one is missing, puts the others back and returns an error.
 fn take_all(lanes: &[Arc<Lane>]) -> Result<Vec<Box<dyn Worker>>, LoadError> {
     let mut workers = Vec::new();
     for lane in lanes {
@@ -304,10 +305,10 @@ fn unfinished(lane: &Lane, why: String) -> Gap {
     Gap { what: format!("{WORKER}{}", lane.subject()), why, hint: String::new() }
 }
 
-/// What a gap of a thread that did not end in order begins with.
+/// Beginning of the text of gaps about threads that did not end in order.
 const WORKER: &str = "worker ";
 
-/// Returns whether a gap says why a thread did not end in order.
+/// Returns whether a gap reports that a thread did not end in order.
 pub(crate) fn is_unfinished(gap: &Gap) -> bool {
     gap.what.starts_with(WORKER)
 }

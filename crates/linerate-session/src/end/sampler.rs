@@ -16,18 +16,18 @@ use linerate_host::Sources;
 use linerate_host::sheet::Sheet;
 use linerate_load::Probe;
 
-/// Longest time without payload after the end of a step before its threads are aborted.
+/// After the end of a step, the longest time without payload before the step's threads are aborted.
 const DRAIN: Duration = Duration::from_secs(3);
-/// Largest number of drain periods in which a slow path may still deliver payload.
+/// Largest number of drain periods (see [`DRAIN`]) in which a slow path may still deliver payload.
 const DRAINS: usize = 5;
-/// Why a step that did not drain was aborted.
+/// Reason of the abort if payload still arrived, or the end mark was missing, after the drain periods.
 const NOT_DRAINED: &str = "its end mark did not come: no payload for 3 s after the end of the step, or still some \
      after 15 s";
 
 /// Maximum share of a tick that one row may spend on connections. Reading a connection waits while a descheduled
 /// thread holds it. With hundreds of streams on few CPUs, reading all of them would take seconds, so each tick
 /// continues after the connection that was read last.
-const PROBING: f64 = 0.5;
+const PROBING_SHARE: f64 = 0.5;
 
 /// Counters of a lane when its rate was last computed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,21 +76,21 @@ impl Sampler {
             lanes,
             probes,
             next: 0,
-            probing: (plan.tick.0 as f64 * PROBING) as u64,
+            probing: (plan.tick.0 as f64 * PROBING_SHARE) as u64,
             sources,
             points: points(plan),
             washout: plan.washout.0,
         }
     }
 
-    /// Takes a row of every table; `at` returns the time since the step began.
+    /// Adds a row to every table; `at` returns the nanoseconds since the step began.
     fn observe(&mut self, at: &dyn Fn() -> u64) {
         self.observe_ends(at);
         self.sources.observe(at());
     }
 
-    /// Takes a row of workers and connections. Unlike the host's counters, these do not change before the step
-    /// begins.
+    /// Adds a row to the tables of workers and connections. Unlike the
+    /// host's counters, these do not change before the step begins.
     pub(super) fn observe_ends(&mut self, at: &dyn Fn() -> u64) {
         for (lane, sheet) in self.lanes.iter().zip(&mut self.sheets) {
             let counters = &lane.counters;
@@ -104,7 +104,7 @@ impl Sampler {
         self.probe(at);
     }
 
-    /// Takes a row of one connection after the other until the time for probes is used up.
+    /// Adds a row for one connection after the other until the time for probes is used up.
     fn probe(&mut self, at: &dyn Fn() -> u64) {
         let until = at() + self.probing;
         for _ in 0..self.probes.len() {
@@ -178,14 +178,14 @@ impl Sampler {
         }
     }
 
-    /// Takes a last row of a step that ends early, if its washout is over.
+    /// Adds a last row if a step ends early, after its washout.
     fn last_row(&mut self, at: &dyn Fn() -> u64) {
         if at() > self.washout && self.step.aborted().is_none() {
             self.observe(at);
         }
     }
 
-    /// Tells each worker the rate that it achieved.
+    /// Reports to each worker the rate that it achieved since the previous call.
     fn advise(&mut self, at: u64) {
         for (lane, last) in self.lanes.iter().zip(&mut self.last) {
             let (bytes, time) = (lane.counters.bytes(), at - last.at);

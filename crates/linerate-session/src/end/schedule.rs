@@ -4,14 +4,16 @@ use linerate_plan::StepPlan;
 
 use linerate_load::LoadError;
 
-/// Limits of the shortest tick and the longest step, in nanoseconds: plans may come from the other end.
+/// Limits of the shortest tick and the longest step, in nanoseconds.
+/// A plan may be sent by the other end, so it is checked.
 const TICK_MIN: u64 = 1_000_000;
 const STEP_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// Largest number of rows of a step.
 const ROWS_MAX: u64 = 100_000;
-/// First wake-up that only gives advice, in nanoseconds since the step began; each next one comes at twice the time.
+/// First wake-up that only computes rates for workers, in nanoseconds
+/// since the step began. The time of each next one is twice as long.
 const TUNE_FIRST: u64 = 2_000_000;
-/// Last wake-up that only gives advice, in nanoseconds since the step began.
+/// Last wake-up that only computes rates for workers, in nanoseconds since the step began.
 const TUNE_LAST: u64 = 64_000_000;
 
 /// Action of the sampler at a wake-up.
@@ -19,7 +21,7 @@ const TUNE_LAST: u64 = 64_000_000;
 pub(super) enum Point {
     /// Compute rates, so that workers can adapt to them.
     Tune,
-    /// Take a row of every table.
+    /// Add a row to every table.
     Row,
 }
 

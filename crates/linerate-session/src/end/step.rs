@@ -10,7 +10,7 @@ use linerate_sys::clock;
 
 use linerate_load::{LoadError, Probe, Timed};
 
-/// Who moves the payload of a lane.
+/// The thread or process that moves the payload of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doer {
     /// A thread of this process, by its kernel id.
@@ -19,8 +19,8 @@ pub(super) enum Doer {
     Process(u32),
 }
 
-/// Longest time for all threads of a step to get ready, and what each of them adds up to a bound. The other end gives
-/// this one up a little later.
+/// The threads of a step must get ready within `READY`, plus `EACH` for each thread, but within `MOST` at the longest.
+/// The other end stops waiting for this end a little later.
 const READY: Duration = Duration::from_secs(10);
 const EACH: Duration = Duration::from_millis(10);
 const MOST: Duration = Duration::from_secs(55);
@@ -28,12 +28,12 @@ const MOST: Duration = Duration::from_secs(55);
 /// Time between checks whether to continue waiting for threads to get ready.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How a lane's thread ended.
+/// How the thread of a lane ended.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// Index of the lane in the step.
     pub(super) lane: usize,
-    /// Why the thread did not end in order; `None` if it did.
+    /// Why the thread did not end in order; `None` if it ended in order.
     pub(super) error: Option<LoadError>,
     pub(super) timed: Timed,
     /// Payload of each stream, if the thread moves several streams.
@@ -42,14 +42,14 @@ pub(super) struct Outcome {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Threads that wait at the barrier: the subjects of their tables, and their thread ids.
+    /// Threads that wait at the barrier: the subjects of their tables, and their thread or process ids.
     ready: Vec<(String, Doer)>,
     /// Why a thread could not get ready.
     failed: Option<LoadError>,
     /// Time at which the barrier was opened, on the monotonic clock; `None` while it is closed.
     began: Option<u64>,
-    /// Whether an early end in order was requested.
-    stop_asked: bool,
+    /// Whether an early end of the step, in order, was requested.
+    stop_requested: bool,
     aborted: Option<&'static str>,
     ended: usize,
     outcomes: Vec<Outcome>,
@@ -62,15 +62,15 @@ pub(super) struct Step {
     /// Whether the step is over: senders write their end marks, and no thread moves payload any more.
     stop: AtomicBool,
     abort: AtomicBool,
-    /// Lost or reordered packets as last counted by the sampler; all ones if unknown.
+    /// Lost or reordered packets as last counted by the sampler; all bits are one if the number is unknown.
     setbacks: AtomicU64,
     state: Mutex<State>,
-    /// Signals changes to the one or two threads that control the step.
+    /// Notifies the one or two threads that control the step of changes.
     change: Condvar,
-    /// Signals changes to the threads of the step. It is separate so that a thread that gets ready does not wake all
-    /// others.
+    /// Notifies the threads of the step of changes. It is separate from
+    /// `change` so that a thread that gets ready does not wake all others.
     turn: Condvar,
-    /// Probes that can shut down the connections.
+    /// Probes that can shut down the connections when the step is aborted.
     brakes: Mutex<Vec<Box<dyn Probe>>>,
 }
 
@@ -109,12 +109,12 @@ impl Step {
         self.turn.notify_all();
     }
 
-    /// Called by the sampler: stores the packets that were lost or reordered since the connections began.
+    /// Called by the sampler: stores the number of packets that were lost or reordered since the connections began.
     pub(super) fn count_setbacks(&self, count: Option<u64>) {
         self.setbacks.store(count.unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// Returns the packets that were lost or reordered, as last counted.
+    /// Returns the number of lost or reordered packets, as last counted by the sampler; `None` if it is unknown.
     pub(super) fn setbacks(&self) -> Option<u64> {
         let count = self.setbacks.load(Relaxed);
         (count != u64::MAX).then_some(count)
@@ -134,7 +134,7 @@ impl Step {
         self.abort.load(Relaxed)
     }
 
-    /// Returns why the step was aborted; `None` if it was not.
+    /// Returns the reason why the step was aborted; `None` if it was not aborted.
     pub(super) fn aborted(&self) -> Option<&'static str> {
         self.state().aborted
     }
@@ -150,7 +150,8 @@ impl Step {
         state.aborted.is_none()
     }
 
-    /// Called by a step's thread: reports something that it could not get and that the step can do without.
+    /// Called by a step's thread: reports something that the thread
+    /// could not get, although the step continues without it.
     pub(super) fn lacks(&self, gap: Gap) {
         self.state().gaps.push(gap);
     }
@@ -160,7 +161,7 @@ impl Step {
         std::mem::take(&mut self.state().gaps)
     }
 
-    /// Called by a step's thread: reports that it could not get ready.
+    /// Called by a step's thread: reports that the thread could not get ready.
     pub(super) fn failed(&self, error: LoadError) {
         self.state().failed = Some(error);
         self.change.notify_all();
@@ -178,8 +179,8 @@ impl Step {
         }
     }
 
-    /// Waits until all threads are at the barrier, or `goes_on` returns false; returns the subjects of their tables
-    /// and their ids.
+    /// Waits until all threads are at the barrier, or until `goes_on` returns false. Returns the subjects of the
+    /// threads' tables and their ids.
     pub(super) fn wait_ready(
         &self,
         goes_on: &mut dyn FnMut() -> bool,
@@ -228,12 +229,13 @@ impl Step {
         self.tell_all();
     }
 
-    /// Returns when the barrier was opened.
+    /// Returns the time at which the barrier was opened; `None` while it is closed.
     pub(super) fn began(&self) -> Option<u64> {
         self.state().began
     }
 
-    /// Called by the sampler: waits for the barrier; returns `None` if the step is aborted instead.
+    /// Called by the sampler: waits until the barrier opens and
+    /// returns that time; `None` if the step is aborted instead.
     pub(super) fn wait_go(&self) -> Option<u64> {
         let mut state = self.state();
         while state.began.is_none() && state.aborted.is_none() {
@@ -242,12 +244,12 @@ impl Step {
         state.began.filter(|_| state.aborted.is_none())
     }
 
-    /// Called by the sampler: waits until the monotonic clock shows `at`; returns false if the step must end, or has
-    /// ended, before.
+    /// Called by the sampler: waits until the monotonic clock shows `at`.
+    /// Returns false if the step must end, or has ended, before that time.
     pub(super) fn wait_until(&self, at: u64) -> bool {
         let mut state = self.state();
         loop {
-            if state.stop_asked || state.aborted.is_some() || state.ended == self.threads {
+            if state.stop_requested || state.aborted.is_some() || state.ended == self.threads {
                 return false;
             }
             let left = at.saturating_sub(clock::now());
@@ -258,7 +260,7 @@ impl Step {
         }
     }
 
-    /// Waits up to `most` for all threads to end; returns whether they have.
+    /// Waits up to `most` for all threads to end; returns whether all have ended.
     pub(super) fn wait_ended(&self, most: Duration) -> bool {
         let until = clock::now().saturating_add(most.as_nanos() as u64);
         let mut state = self.state();
@@ -271,13 +273,13 @@ impl Step {
         }
     }
 
-    /// Requests an early end in order.
+    /// Requests that the step end early and in order.
     pub(super) fn ask_stop(&self) {
-        self.state().stop_asked = true;
+        self.state().stop_requested = true;
         self.change.notify_all();
     }
 
-    /// Called by the sampler: marks the step as over.
+    /// Called by the sampler: marks the step as over, so that senders stop.
     pub(super) fn stop(&self) {
         // The lock is held so that no thread misses the change between its check and its wait.
         let state = self.state();
@@ -286,7 +288,7 @@ impl Step {
         self.tell_all();
     }
 
-    /// Ends everything now. The reason is reported for streams that did not end in order.
+    /// Ends the step at once. `why` is reported as the error of streams that did not end in order.
     pub(super) fn abort(&self, why: &'static str) {
         let mut state = self.state();
         state.aborted.get_or_insert(why);
@@ -318,13 +320,13 @@ mod tests {
     #[test]
     fn who_waits_for_threads_can_stop_waiting() {
         let step = Step::new(1, Vec::new());
-        let mut asked = 0;
+        let mut requested = 0;
         let waited = step.wait_ready(&mut || {
-            asked += 1;
-            asked < 2
+            requested += 1;
+            requested < 2
         });
         assert!(matches!(waited, Err(LoadError::Interrupted)), "{waited:?}");
-        assert_eq!(asked, 2);
+        assert_eq!(requested, 2);
     }
 
     #[test]

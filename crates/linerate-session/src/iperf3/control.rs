@@ -1,4 +1,4 @@
-//! The control connection: states and JSON, with deadlines.
+//! The control connection of a test: sends and receives states and JSON, within deadlines.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ pub(super) enum Broken {
     /// The other side sent nothing, or an incomplete message.
     #[error("it did not answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// This side was asked to stop.
+    /// A stop was requested on this side.
     #[error("stopped")]
     Stopped,
     /// A system call on the connection failed.
@@ -40,13 +40,14 @@ pub(super) struct Control<'a> {
     stopped: Stopped<'a>,
 }
 
-/// Callback that returns whether this side was asked to stop.
+/// Callback that returns whether a stop was requested on this side.
 pub(super) type Stopped<'a> = Box<dyn Fn() -> bool + Send + Sync + 'a>;
 
 impl<'a> Control<'a> {
     /// Makes a control connection that fails once `stopped` returns true.
     pub(super) fn new(stream: TcpStream, stopped: Stopped<'a>) -> io::Result<Self> {
-        // These options detect a side that is gone silently. Nothing blocks without a deadline.
+        // These options detect another side that disappeared without
+        // closing the connection. Nothing blocks without a deadline.
         tune(&stream)?;
         Ok(Self { stream, stopped })
     }
@@ -56,7 +57,7 @@ impl<'a> Control<'a> {
         Control { stream: self.stream, stopped: Box::new(|| false) }
     }
 
-    /// Returns whether this side was asked to stop.
+    /// Returns whether a stop was requested on this side.
     pub(super) fn stopped(&self) -> bool {
         (self.stopped)()
     }
@@ -67,7 +68,7 @@ impl<'a> Control<'a> {
         datagram::fits(self.stream.as_fd())
     }
 
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes` within `time`.
     pub(super) fn write(&self, mut bytes: &[u8], time: Duration) -> Result<(), Broken> {
         let until = Instant::now() + time;
         while !bytes.is_empty() {
@@ -83,7 +84,7 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Reads bytes until `into` is full.
+    /// Reads bytes within `time` until `into` is full.
     pub(super) fn read(&self, into: &mut [u8], time: Duration) -> Result<(), Broken> {
         let until = Instant::now() + time;
         let mut have = 0;
@@ -117,7 +118,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Returns whether data has arrived, or the connection has ended.
+    /// Returns whether data has arrived on the control connection, or the other side has closed it.
     pub(super) fn is_spoken(&self) -> bool {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
         poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
@@ -127,7 +128,7 @@ impl<'a> Control<'a> {
         self.write(&frame(json), time)
     }
 
-    /// Receives a message in JSON.
+    /// Receives a JSON message with its length prefix.
     pub(super) fn hear(&self, time: Duration) -> Result<Vec<u8>, Broken> {
         let mut prefix = [0; 4];
         self.read(&mut prefix, time)?;
@@ -136,8 +137,8 @@ impl<'a> Control<'a> {
         Ok(json)
     }
 
-    /// Waits until the socket is ready, but at most until the deadline. A peer that sends or accepts one byte at a time
-    /// does not extend it.
+    /// Waits until the socket is ready, but at most until the deadline. The deadline is not extended for a peer that
+    /// sends or accepts one byte at a time.
     fn due(&self, events: PollFlags, until: Instant, time: Duration) -> Result<(), Broken> {
         if self.wait(events, until)? && Instant::now() < until {
             return Ok(());

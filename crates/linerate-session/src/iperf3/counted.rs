@@ -1,4 +1,5 @@
-//! This side's results of a test, for the other side: they are computed from the readings of its streams.
+//! This side's results of a test, which are sent to the other side.
+//! They are computed from the readings of this side's streams.
 
 use linerate_facts::metric::{
     Metric, TCP_RETRANS, UDP_DATAGRAMS, UDP_JITTER, UDP_LOST, WORKER_BYTES,
@@ -9,7 +10,7 @@ use linerate_units::Nanos;
 
 use linerate_plan::application::Role;
 
-/// The streams of one direction.
+/// The streams of a test in one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Streams {
     pub(crate) set: u32,
@@ -21,8 +22,8 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Returns the results of the streams in their order. They are numbered as iperf3 numbers streams, from place
-    /// `first` on. All have the duration `seconds`.
+    /// Returns the results of the streams in their order. The streams get iperf3's numbers for streams, counted from
+    /// index `first`. All results have the duration `seconds`.
     pub(crate) fn results(
         &self,
         end: &EndReadings,
@@ -41,8 +42,8 @@ impl Streams {
         totals.into_iter().map(stream).collect()
     }
 
-    /// Returns the measured payload of a stream. A thread that moves several streams knows only their total up to the
-    /// end of the omitted part, so each stream gets a share of that.
+    /// Returns the measured payload of a stream, without the omitted part. A thread that moves several streams knows
+    /// only their total in the omitted part, so a share of this total is subtracted from each stream.
     fn counted(&self, end: &EndReadings, total: &Total) -> u64 {
         let lanes: Vec<&Table> = self.lanes(end).collect();
         let moved = total.sent.max(total.received);
@@ -62,8 +63,8 @@ impl Streams {
         moved.saturating_sub(share as u64)
     }
 
-    /// Returns the segments that a sender has retransmitted; `None` for a receiver, and if the kernel does not report
-    /// it.
+    /// Returns the segments that a sender has retransmitted; `None`
+    /// for a receiver, or if the kernel does not report the number.
     fn retransmits(&self, end: &EndReadings, stream: u32) -> Option<u64> {
         let table = self.about(end, "tcp", stream).filter(|_| self.role == Role::Sender)?;
         let omitted = self.omitted(table, TCP_RETRANS)?;
@@ -94,7 +95,7 @@ impl Streams {
         }
     }
 
-    /// Returns the tables that count the payload of these streams' threads.
+    /// Returns the worker tables of these streams: one for each thread.
     fn lanes<'a>(&self, end: &'a EndReadings) -> impl Iterator<Item = &'a Table> {
         let way = match self.role {
             Role::Sender => "tx",
@@ -111,14 +112,14 @@ impl Streams {
         tables.find(|t| t.source == source && t.subject == subject)
     }
 
-    /// Returns the value of a counter at the end of the omitted part; `None` if that did not end.
+    /// Returns the growth of a counter in the omitted part; `None` if the step ended before the omitted part did.
     fn omitted(&self, table: &Table, metric: Metric) -> Option<u64> {
         let row = table.at.iter().position(|at| *at >= self.omit.0)?;
         since_first(table.column(metric)?, row)
     }
 }
 
-/// Returns the growth of a column since its first row.
+/// Returns the growth of a column from its first row to its last.
 fn grown(table: &Table, metric: Metric) -> Option<u64> {
     let values = table.column(metric)?;
     since_first(values, values.len().checked_sub(1)?)
@@ -168,15 +169,15 @@ mod tests {
             totals: vec![total(0, 320, 0)],
             ..EndReadings::default()
         };
-        let told = |omit| {
+        let result_of = |omit| {
             let results = streams(Role::Sender, None, omit).results(&end, 1, 2.0);
             (results[0].id, results[0].bytes, results[0].retransmits)
         };
-        // It is the second stream of the test.
-        assert_eq!(told(0), (3, 320, Some(8)));
-        assert_eq!(told(1), (3, 220, Some(5)));
-        // It ended before anything counted.
-        assert_eq!(told(4), (3, 0, None));
+        // The stream is the second one of the test.
+        assert_eq!(result_of(0), (3, 320, Some(8)));
+        assert_eq!(result_of(1), (3, 220, Some(5)));
+        // The stream ended within the omitted part.
+        assert_eq!(result_of(4), (3, 0, None));
     }
 
     #[test]
@@ -210,12 +211,12 @@ mod tests {
             totals: vec![total(0, 0, 18_000)],
             ..EndReadings::default()
         };
-        let told = |omit| {
+        let result_of = |omit| {
             let results = streams(Role::Receiver, Some(100), omit).results(&end, 0, 1.0);
-            let told = results[0].datagrams;
-            (results[0].bytes, told.packets, told.omitted, told.errors)
+            let reported = results[0].datagrams;
+            (results[0].bytes, reported.packets, reported.omitted, reported.errors)
         };
-        assert_eq!(told(0), (18_000, Some(205), 0, Some(25)));
-        assert_eq!(told(1), (10_000, Some(205), 100, Some(5)));
+        assert_eq!(result_of(0), (18_000, Some(205), 0, Some(25)));
+        assert_eq!(result_of(1), (10_000, Some(205), 100, Some(5)));
     }
 }

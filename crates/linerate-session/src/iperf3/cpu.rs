@@ -1,4 +1,4 @@
-//! CPU time of this program, in iperf3's form: percent of one CPU, all threads together.
+//! CPU time of this process in the unit that iperf3 uses: percent of one CPU, summed over all threads.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use linerate_record::iperf3::Cpu;
 
 use linerate_host::Machine;
 
-/// CPU time used up to a moment.
+/// CPU time that this process had used at a moment, in clock ticks.
 #[derive(Clone, Copy)]
 pub(crate) struct Used {
     at: Instant,

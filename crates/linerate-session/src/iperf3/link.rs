@@ -1,8 +1,8 @@
 //! An iperf3 server as the far end: a step is one test.
 //!
-//! The near end is the same as for any link, with its sampler. The far end's readings are the sums that the server
-//! reports after the test; values that it does not report are gaps. A test has one set of streams, all in one
-//! direction.
+//! The near end is a [`LocalEnd`] with its sampler, as for any link. The far end's
+//! readings are the sums that the server reports after the test; values that it
+//! does not report are gaps. A test has one set of streams, all in one direction.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,12 +28,12 @@ use linerate_plan::application::Role;
 
 /// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time for results, which wait behind all payload that is queued on the path.
+/// Time within which the server must send results. They wait behind all payload that is queued on the path.
 const RESULTS: Duration = Duration::from_secs(30);
-/// Time for results if the user wants to stop.
+/// Time within which the server must send results if the user wants to stop.
 const RESULTS_TO_STOP: Duration = Duration::from_secs(3);
-/// Time without an arrival after the end of a test at which a receiver ends by itself, and the longest time until it
-/// does. Both are shorter than the time at which the sampler considers it stuck.
+/// After the end of a test, a receiver ends by itself once nothing has arrived for `QUIET`, and after `QUIET_AT_MOST`
+/// at the latest. Both times are shorter than the time at which the sampler considers the receiver stuck.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_AT_MOST: Duration = Duration::from_secs(14);
 
@@ -43,21 +43,22 @@ pub struct Options {
     pub servers: Vec<SocketAddr>,
     /// Protocol that carries the payload.
     pub protocol: Protocol,
-    /// Washout: time at the start of a test that does not count. The server omits whole seconds of it.
+    /// Washout: time at the start of a test that does not count.
+    /// The server omits it if it is a whole number of seconds.
     pub washout: Nanos,
     /// Length of a test after its omitted part.
     pub time: Nanos,
     pub machine: Arc<dyn Machine>,
 }
 
-/// A path to an iperf3 server.
+/// A link whose far end is an iperf3 server.
 pub struct Iperf3 {
     options: Options,
     end: LocalEnd,
     server: SocketAddr,
-    /// The first control connection, until a test uses it.
+    /// The first control connection, until the first test uses it.
     opened: Option<Opened>,
-    /// Sets that are prepared, each with its test until the test has run.
+    /// Prepared sets by id: the plan of each set and, until its test has run, that test.
     sets: HashMap<u32, (SetPlan, Option<Test>)>,
     /// Addresses of both ends of each stream of the last test, this end first.
     ends: Vec<[SocketAddr; 2]>,
@@ -93,7 +94,7 @@ impl Iperf3 {
         })
     }
 
-    /// Address of the server.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.server
     }
@@ -112,7 +113,7 @@ impl Iperf3 {
         if wanted { self.options.washout.0 / second } else { 0 }
     }
 
-    /// Agrees on a test with this set of streams.
+    /// Agrees with the server on a test with this set of streams. Returns the test, and the near end of the set.
     fn agree(&mut self, plan: &SetPlan) -> Result<(Test, SetEnd), ClientError> {
         let Pattern::Stream { direction } = plan.pattern else {
             let what = "a test with an iperf3 server is a stream of payload".to_owned();
@@ -122,7 +123,8 @@ impl Iperf3 {
             Some(opened) => opened,
             None => dialled(&[self.server], &|| self.stop.load(Ordering::Relaxed))?,
         };
-        // The facts of this host are read now: reading takes time, and later the server would wait for it.
+        // The facts of this host are read before the test is agreed on:
+        // reading takes time, and later the server would wait for it.
         self.end.facts();
         let wanted = Wanted {
             protocol: self.options.protocol,
@@ -136,7 +138,8 @@ impl Iperf3 {
         Ok((test, near))
     }
 
-    /// Returns the test of a set. If it has already run, agrees on it with the server again.
+    /// Returns the test of a set. If this test has already run,
+    /// agrees with the server on another test with the same set.
     fn test(&mut self, set: u32) -> Result<Test, LinkError> {
         let Some((plan, test)) = self.sets.get_mut(&set) else {
             let what = format!("set {set} is not prepared");
@@ -158,7 +161,7 @@ impl Iperf3 {
         }
     }
 
-    /// Stores the error that ended the test, and with it the link.
+    /// Stores the error that ended the test, so that the link is lost. Returns it as a link error.
     fn fails(&mut self, error: &ClientError) -> LinkError {
         if let ClientError::Interrupted = error {
             return LinkError::Interrupted;
@@ -181,7 +184,7 @@ impl Link for Iperf3 {
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         self.alive()?;
         let (test, near) = self.agree(plan).map_err(|e| self.fails(&e))?;
-        // A server sends operations of the requested size.
+        // A sending server writes with the size that was requested.
         let size = test.datagram.filter(|_| test.direction == Direction::Reverse);
         let far = SetEnd { write_size: size.map_or(0, u64::from), ..SetEnd::default() };
         self.sets.insert(plan.id, (plan.clone(), Some(test)));
@@ -260,7 +263,7 @@ struct Course<'a> {
     stopped: bool,
 }
 
-/// Place that receives the CPU time of this program during a test, in nanoseconds.
+/// Destination for the CPU time of this process during a test, in nanoseconds.
 type CpuOf<'a> = &'a mut Option<u64>;
 
 impl Course<'_> {
@@ -273,7 +276,7 @@ impl Course<'_> {
         let time = self.plan.washout.duration() + self.plan.measure.duration();
         loop {
             let left = time.saturating_sub(self.began.elapsed());
-            // The sampler ends senders after its last row. Receivers continue until nothing arrives.
+            // The sampler ends the senders after its last row. Receivers continue until no more payload arrives.
             let all_ended =
                 if self.sends() { running.done(LOOK) } else { running.done(LOOK.min(left)) };
             let failed = running.failed();
@@ -289,14 +292,14 @@ impl Course<'_> {
         }
     }
 
-    /// Shows the progress; returns whether the user wants to stop.
+    /// Passes the progress to the callback; returns whether the user wants to stop.
     fn stops(&mut self, running: &Running) -> bool {
         self.stopped |= (self.watch)(running.live()) == StepControl::Stop;
         self.stopped
     }
 
-    /// Receives the server's counts, if the server still answers. Returns the readings of both ends, and why the test
-    /// is not complete.
+    /// Receives the server's results, if the server still answers. Returns the readings of the near and of the far end,
+    /// and the error if the test is not complete.
     fn conclude(
         &mut self,
         running: Running,
@@ -324,15 +327,15 @@ impl Course<'_> {
         }
     }
 
-    /// Reports the end of the test, and waits until the server requests results. Receivers continue in the meantime,
-    /// because otherwise the server could block in its sends.
+    /// Sends the server the end of the test, and waits until the server requests results. Receivers continue in the
+    /// meantime, because otherwise the server could block in its sends.
     fn end(&mut self, running: &Running) -> Result<(), ClientError> {
         self.test.end()?;
         let (said, mut quiet) = (Instant::now(), Instant::now());
         let moved = |running: &Running| running.moved().iter().sum::<u64>();
         let mut before = moved(running);
         loop {
-            if self.test.asked(LOOK)? {
+            if self.test.requested(LOOK)? {
                 return Ok(());
             }
             let now = moved(running);
@@ -349,7 +352,7 @@ impl Course<'_> {
         }
     }
 
-    /// Returns the results of this end, for the server.
+    /// Returns this end's results, which are sent to the server.
     fn ours(
         &self,
         near: &EndReadings,
@@ -386,7 +389,7 @@ impl Course<'_> {
     }
 }
 
-/// Returns a table of this program's CPU time during a test.
+/// Returns a table of this process's CPU time during a test.
 fn process(used: u64, lasted: Duration) -> Option<linerate_record::Table> {
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);

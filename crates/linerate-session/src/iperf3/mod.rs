@@ -1,6 +1,6 @@
-//! The other side of iperf3's protocol: a client for its servers, and a server for its clients.
+//! Both sides of iperf3's protocol: a client for iperf3 servers, and a server for iperf3 clients.
 //!
-//! [`linerate_record::iperf3`] defines the messages; this module has the sockets, the threads and the deadlines.
+//! [`linerate_record::iperf3`] defines the messages. This module contains the sockets, the threads and the deadlines.
 //! The workers of a run move the payload, in iperf3's framing ([`linerate_load`]).
 
 pub mod client;

@@ -1,4 +1,4 @@
-//! A link without a far end: operations of this host alone.
+//! A link without a far end, for operations within this host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use linerate_load::transport::NoLines;
 
 /// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may last beyond its plan.
+/// Time that a step may last beyond its planned end.
 const OVERTIME: Duration = Duration::from_secs(20);
 
 /// A link with a near end only.
@@ -27,7 +27,8 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// Makes a link for a transport without a program at a far end, whose loads have this subject.
+    /// Makes a link for a transport without a program at a far
+    /// end. `subject` is the path or device whose facts are read.
     pub fn new(engine: &str, machine: Arc<dyn Machine>, subject: Subject) -> Self {
         let end = LocalEnd::new(Side::Near, engine, machine, subject.clone());
         Self { end, subject, epoch: Instant::now() }
@@ -126,7 +127,7 @@ mod tests {
     use crate::run;
     use linerate_host::{Captured, Replay};
 
-    /// A machine that answers nothing.
+    /// A machine that answers no query.
     fn blank() -> Arc<dyn Machine> {
         Arc::new(Replay::new(Captured::default()))
     }
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn more_memory_than_there_is_is_refused_before_it_is_touched() {
         let mut link = Alone::new("memory", blank(), Subject::Host);
-        // The largest arrays that are possible, 2 TiB in all.
+        // The largest arrays that are possible: 2 TiB for all streams together.
         let mut knobs = small(64);
         (knobs.write_size, knobs.read_size) = (Bytes(16 << 30), Bytes(16 << 30));
         let Err(LinkError::Refused { what, .. }) = link.prepare(&set(0, knobs)) else {

@@ -1,4 +1,4 @@
-//! Connections that a stop or a deadline ends.
+//! Connects sockets, but gives up at a deadline or when a stop is requested.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -18,8 +18,8 @@ pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket_with(family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?)
 }
 
-/// Connects `socket`; fails once the deadline has passed, or, as interrupted, within [`super::HEED`] once `stopped` returns
-/// true.
+/// Connects `socket`. Fails once the deadline has passed. If `stopped`
+/// returns true, fails as interrupted within [`super::HEED`].
 pub(crate) fn connected_unless(
     socket: &OwnedFd,
     address: SocketAddr,
@@ -35,7 +35,7 @@ pub(crate) fn connected_unless(
     }
 }
 
-/// Starts the connection of `socket`.
+/// Starts to connect `socket`, without waiting.
 pub(crate) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     match connect(socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),

@@ -1,4 +1,4 @@
-//! Ports that servers listen on.
+//! TCP listeners of servers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -9,14 +9,15 @@ use rustix::net::{
     SocketFlags, SocketType, bind, ipproto, listen as listen_on, socket_with, sockopt,
 };
 
-/// A port could not be listened on.
+/// Error of an address and TCP port on which this host cannot listen.
 #[derive(Debug)]
 pub(crate) struct ListenError {
     pub(crate) address: SocketAddr,
     pub(crate) source: io::Error,
 }
 
-/// Binds `port` of the named addresses, or of all of this host if none is named. The listeners do not block.
+/// Listens on TCP port `port` of the addresses `named`; if none is
+/// named, of all addresses of this host. The listeners do not block.
 pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, ListenError> {
     let at = |ip: IpAddr| {
         let address = SocketAddr::new(ip, port);
@@ -40,10 +41,10 @@ fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd: OwnedFd =
         socket_with(socket::family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A server that is started again must not wait for old connections to be forgotten.
+    // Without this option, a server that is restarted would have to wait until the kernel forgets old connections.
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if address.is_ipv6() {
-        // The wildcard serves IPv4 too, whatever the system's default is.
+        // The IPv6 wildcard address accepts IPv4 connections too, whatever the system's default is.
         sockopt::set_ipv6_v6only(&fd, !address.ip().is_unspecified())?;
     }
     bind(&fd, &address)?;

@@ -1,6 +1,7 @@
-//! Sockets and waits that both servers and both clients share: listening, dialling, stops and deadlines.
+//! Socket functions that both servers and both clients (linerate's own
+//! and iperf3's) share: listening, connecting, stops and deadlines.
 //!
-//! This room knows no protocol.
+//! This module contains nothing of either protocol.
 
 mod dial;
 mod listen;

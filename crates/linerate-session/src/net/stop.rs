@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Asks a server, and all its sessions, to end. Clones share one request; it cannot be withdrawn.
+/// Request that a server and all its sessions end. Clones share one request; it cannot be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     requested: AtomicBool,
-    // Event descriptor that is readable once the stop was requested. It is never read, so it stays readable for all.
+    // Event descriptor that is readable once the stop was requested.
+    // It is never read, so it stays readable for all threads.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// Makes a stop that is not requested yet.
+    /// Makes a stop request that is not set yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             requested: AtomicBool::new(false),

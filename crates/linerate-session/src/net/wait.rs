@@ -1,4 +1,4 @@
-//! Waits of a thread that a stop or a deadline ends.
+//! Waits for a socket that end early at a deadline or when a stop is requested.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use super::stop::Stop;
 /// Longest time until a stop is noticed while a connection is made.
 pub(crate) const HEED: Duration = Duration::from_millis(100);
 
-/// Why a wait ended before what it waited for.
+/// Why a wait ended before the socket was ready.
 #[derive(Debug)]
 pub(crate) enum WaitError {
     /// The deadline has passed.
@@ -47,7 +47,7 @@ pub(crate) fn wait(
     }
 }
 
-/// Waits for a socket until the deadline; at most for [`HEED`] longer once `stopped` returns true.
+/// Waits for a socket until the deadline; once `stopped` returns true, for at most [`HEED`] longer.
 pub(crate) fn wait_unless(
     fd: &impl AsFd,
     events: PollFlags,

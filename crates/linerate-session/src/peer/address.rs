@@ -1,4 +1,4 @@
-//! The far end's address: the text that the user typed, and the addresses that it resolves to.
+//! The address of the far end: parses what the user typed, and resolves it to IP addresses.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
@@ -15,12 +15,12 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns whether an address is of this family.
+    /// Returns whether an address belongs to this version of IP.
     pub fn holds(self, address: IpAddr) -> bool {
         address.is_ipv4() == (self == Self::V4)
     }
 
-    /// Returns the name of the family, for people.
+    /// Returns the name of the IP version, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -29,12 +29,12 @@ impl Family {
     }
 }
 
-/// A far end as the user typed it: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
+/// The far end as the user typed it: `host`, `host:port`, `10.0.0.1:port`, `fe80::1%eth0`, `[::1]:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// Host name or address, without brackets.
     pub host: String,
-    /// Port; the usual one if none was typed.
+    /// TCP port; the default port of the service if the user typed none.
     pub port: u16,
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Parses the address of a far end whose port is `usual` if none was typed.
+    /// Parses the address of a far end. If the user typed no port, it is `usual`.
     pub fn parse(text: &str, usual: u16) -> Result<Self, TargetError> {
         let wrong = || TargetError { text: text.into() };
         let (host, port) = match text.strip_prefix('[') {
@@ -89,7 +89,7 @@ impl Target {
         Ok(Self { host: host.into(), port })
     }
 
-    /// Returns all addresses of the requested family, in the system's order of preference.
+    /// Resolves the host to all its addresses of the requested IP version, in the system's order of preference.
     pub fn resolve(&self, family: Option<Family>) -> Result<Vec<SocketAddr>, PeerError> {
         let all: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()

@@ -1,4 +1,5 @@
-//! An authenticated, encrypted control connection: whole messages, deadlines, no thread.
+//! An authenticated, encrypted control connection. It sends and
+//! receives whole messages, within deadlines, and needs no thread.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use snow::TransportState;
 
 use crate::net::{Stop, WaitError, tune, wait};
 
-/// Why a channel could not do what was requested.
+/// Error of a control connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
     #[error("the connection was closed")]
@@ -38,7 +39,7 @@ impl From<WaitError> for ChannelError {
     }
 }
 
-/// Reads exactly `buffer`, from a socket that does not block.
+/// Fills `buffer` from a non-blocking socket.
 pub(crate) fn read_exact(
     mut stream: &TcpStream,
     buffer: &mut [u8],
@@ -58,7 +59,7 @@ pub(crate) fn read_exact(
     Ok(())
 }
 
-/// Writes all of `bytes`, to a socket that does not block.
+/// Writes all of `bytes` to a non-blocking socket.
 pub(crate) fn write_all(
     mut stream: &TcpStream,
     mut bytes: &[u8],
@@ -71,7 +72,7 @@ pub(crate) fn write_all(
             Ok(n) => bytes = &bytes[n..],
             Err(e) => {
                 retry(e)?;
-                // The deadline also limits a reader that gets one byte at a time.
+                // The deadline also applies if the other end reads one byte at a time.
                 if Instant::now() >= deadline {
                     return Err(ChannelError::TimedOut);
                 }
@@ -90,22 +91,22 @@ fn retry(e: io::Error) -> Result<(), ChannelError> {
     }
 }
 
-/// Messages over one connection.
+/// Encrypted messages over one control connection.
 pub(crate) struct Channel {
     stream: TcpStream,
     noise: TransportState,
     stop: Option<Stop>,
     assembler: Assembler,
-    // Sealed bytes that are not a complete frame yet: length prefix and body.
+    // Encrypted bytes of a frame that is not complete yet: its length prefix and its body.
     sealed: Vec<u8>,
     plain: Vec<u8>,
-    // Time at which the last byte arrived.
+    // Time at which the last byte was received.
     heard: Instant,
 }
 
 impl Channel {
-    /// Makes a channel over a connection whose handshake is done; messages that are read have at most `limit` bytes.
-    /// A requested `stop` ends every wait.
+    /// Makes a channel over a connection whose handshake is complete. Received messages are limited to `limit` bytes. A
+    /// request of `stop` ends every wait.
     pub(crate) fn new(
         stream: TcpStream,
         noise: TransportState,
@@ -124,12 +125,12 @@ impl Channel {
         })
     }
 
-    /// Returns the time at which the last byte arrived.
+    /// Returns the time at which the last byte was received.
     pub(crate) fn heard(&self) -> Instant {
         self.heard
     }
 
-    /// Returns the socket, to wait on it together with others.
+    /// Returns the socket, so that the caller can wait on it together with other sockets.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -138,7 +139,7 @@ impl Channel {
         self.send_through(message, deadline, true)
     }
 
-    /// Sends a last message, even when a stop was requested.
+    /// Sends a last message, even if a stop was requested.
     pub(crate) fn send_last(&mut self, message: &[u8], time: Duration) -> Result<(), ChannelError> {
         self.send_through(message, Instant::now() + time, false)
     }
@@ -172,7 +173,7 @@ impl Channel {
             if let Some(message) = self.try_receive()? {
                 return Ok(message);
             }
-            // The deadline also limits a peer that never stops sending parts.
+            // The deadline also applies if the other end never stops sending parts of a message.
             if Instant::now() >= deadline {
                 return Err(ChannelError::TimedOut);
             }
@@ -180,7 +181,7 @@ impl Channel {
         }
     }
 
-    /// Returns a message, if a complete one has arrived; never waits.
+    /// Returns a message if a complete one has arrived, without waiting.
     pub(crate) fn try_receive(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
         // The loop is bounded: data that arrives during it is read in the next call.
         for _ in 0..64 {
@@ -203,7 +204,7 @@ impl Channel {
         Ok(None)
     }
 
-    /// Returns the size of the frame in bytes, as far as it is known.
+    /// Returns the size of the current frame in bytes; while the length prefix is incomplete, the size of the prefix.
     fn need(&self) -> usize {
         match self.sealed[..] {
             [a, b, ..] => 2 + usize::from(u16::from_be_bytes([a, b])),

@@ -1,4 +1,4 @@
-//! How the two ends of a datagram stream find each other, over an authenticated data connection.
+//! How the two ends of a datagram stream find each other's UDP port, over an authenticated data connection.
 //!
 //! At first the far end sends only one short answer. It sends more once the near end has proved, by a keyed hash of a
 //! challenge made for this stream, that it receives at the address from which it sent its hello. That address must be
@@ -24,16 +24,16 @@ use crate::net::{Stop, timespec};
 use linerate_load::LoadError;
 use linerate_load::transport::{Datagrams, at_port};
 
-/// Time for both ends to find each other.
+/// Time within which the two ends of a stream must find each other.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time between repeated hellos.
+/// Time between two hellos of the near end.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Most datagrams that are read before the time is checked: anybody may send them.
+/// Largest number of datagrams that are read before the time is checked again, since any host can send datagrams.
 const AT_ONCE: usize = 64;
-/// Message of the near end on the data connection once it was accepted.
+/// Message that the near end sends on the data connection once the far end has accepted its hello.
 const IN: [u8; 1] = [1];
 
-/// Shared knowledge with which the ends of a stream find each other, such as the secret of their session.
+/// Data that both ends of a stream have, and by which they find each other, such as the secret of their session.
 #[derive(Clone, Copy)]
 pub(super) struct Meeting<'a> {
     pub(super) secret: &'a Secret,
@@ -41,7 +41,7 @@ pub(super) struct Meeting<'a> {
     pub(super) stream: u32,
 }
 
-/// Sets options of a socket before anything arrives at it.
+/// Callback that sets the options of a socket before any datagram arrives at it.
 pub(super) type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 
 impl Meeting<'_> {
@@ -67,13 +67,13 @@ impl Meeting<'_> {
         Knock { mac }.encode()
     }
 
-    /// Makes the near end's hello to the far end.
+    /// Returns the near end's hello to the far end.
     #[cfg(test)]
     pub(super) fn sent(&self, challenge: &[u8; 16]) -> [u8; KNOCK_LEN] {
         self.knock(Purpose::Knock, challenge)
     }
 
-    /// Runs the near end: it sends hellos to the far end's address until it is accepted.
+    /// Runs the near end: it sends hellos to the far end's address until the far end accepts one.
     pub(super) fn dial(
         &self,
         line: &TcpStream,
@@ -97,7 +97,8 @@ impl Meeting<'_> {
         self.found(socket, &place.challenge, [Purpose::NearTag, Purpose::FarTag])
     }
 
-    /// Sends hellos until the far end proves that it received one; returns `None` if it never does.
+    /// Sends hellos until the far end proves that it received
+    /// one; returns `None` if that does not happen by `deadline`.
     fn enter(
         &self,
         socket: &UdpSocket,
@@ -108,7 +109,7 @@ impl Meeting<'_> {
         let mut bytes = [0; KNOCK_LEN + 1];
         let mut next = Instant::now();
         while Instant::now() < deadline {
-            // Other answers do not make the hellos more frequent.
+            // Other datagrams that arrive do not make the hellos more frequent.
             if Instant::now() >= next {
                 harmless(socket.send(&knock))?;
                 next = Instant::now() + AGAIN;
@@ -128,7 +129,7 @@ impl Meeting<'_> {
         Ok(None)
     }
 
-    /// Runs the far end: it opens a port, and waits there for the near end.
+    /// Runs the far end: it opens a UDP port, and waits there for the near end's hello.
     pub(super) fn accept(
         &self,
         line: &TcpStream,
@@ -172,8 +173,8 @@ impl Meeting<'_> {
         self.found(socket, &place.challenge, [Purpose::FarTag, Purpose::NearTag])
     }
 
-    /// Answers hellos with a valid proof from the host of the control connection. The socket is connected to
-    /// the first sender.
+    /// Answers each hello that has a valid proof and was sent from the host of the data connection. The socket is
+    /// connected to the first such sender.
     fn answer(
         &self,
         socket: &UdpSocket,
@@ -217,7 +218,7 @@ impl Meeting<'_> {
         LoadError::Call { call, stream: self.stream, source }
     }
 
-    /// Opens a non-blocking socket at the address `own`, on a port of its own.
+    /// Opens a non-blocking UDP socket at the address `own`, at a port that the system chooses.
     fn bind(&self, own: SocketAddr, configure: Configure<'_>) -> Result<UdpSocket, LoadError> {
         let bound = UdpSocket::bind(at_port(own, 0));
         let fd = OwnedFd::from(bound.map_err(|e| self.failed("bind", e))?);
@@ -228,7 +229,7 @@ impl Meeting<'_> {
         Ok(socket)
     }
 
-    /// Returns the socket for a worker, with the tags of this end and of the other end.
+    /// Returns the socket for a worker, with the tags that mark the datagrams of this end and of the other end.
     fn found(
         &self,
         socket: UdpSocket,
@@ -242,7 +243,7 @@ impl Meeting<'_> {
     }
 }
 
-/// Makes an error of datagrams that are lost on a path where connections work.
+/// Makes the error for a path that loses all datagrams although its TCP connections work.
 fn unreached(far: SocketAddr) -> LoadError {
     LoadError::Failed {
         what: format!("no UDP datagram reaches {far}"),

@@ -1,4 +1,4 @@
-//! Why there is no session with a far end, each with a hint that helps.
+//! Errors of opening a session with a far end, each with a hint for the user.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ pub enum PeerError {
         /// Waiting time in seconds.
         seconds: u64,
     },
-    /// A program listens there, but sends nothing.
+    /// A program listens at the address, but sends nothing.
     #[error("{address} accepted the connection but sent no answer within {seconds} s")]
     Silent {
         /// Address of the far end.
@@ -62,7 +62,7 @@ pub enum PeerError {
         /// Waiting time in seconds.
         seconds: u64,
     },
-    /// A program other than linerate listens there.
+    /// A program other than linerate listens at the address.
     #[error("{address} is not a linerate server{seems}")]
     NotLinerate {
         /// Address of the far end.
@@ -88,7 +88,7 @@ pub enum PeerError {
         /// The host as the user typed it.
         host: String,
     },
-    /// The key is not the server's.
+    /// This end's key is not the key of the server.
     #[error("the server at {address} does not accept the key")]
     WrongKey {
         /// Address of the server.
@@ -96,7 +96,7 @@ pub enum PeerError {
         /// The host as the user typed it.
         host: String,
     },
-    /// A key is stored, but the server does not prove its identity.
+    /// A key is stored for the host, but the server is open and does not prove its identity.
     #[error(
         "the server at {address} is open, although a key is saved for {host}: it may be another server"
     )]
@@ -106,9 +106,9 @@ pub enum PeerError {
         /// The host as the user typed it.
         host: String,
     },
-    /// The server does not prove its identity, and the user did not allow this.
+    /// The server is open and does not prove its identity, and the user did not permit this.
     #[error("the server at {address} is open: it requires no key and does not prove its identity")]
-    NotAskedOpen {
+    NotRequestedOpen {
         /// Address of the server.
         address: SocketAddr,
         /// The host as the user typed it.
@@ -141,7 +141,7 @@ pub enum PeerError {
     Broken {
         /// Address of the server.
         address: SocketAddr,
-        /// What failed.
+        /// Description of what failed.
         what: String,
     },
     /// A server of linerate stopped answering before the session was open.
@@ -173,7 +173,7 @@ pub enum PeerError {
     },
 }
 
-/// What helps if a server stopped answering, although its host's system keeps the connection open.
+/// Hint if a server stopped answering although the kernel of its host keeps the connection open.
 pub(super) const SUSPENDED: &str =
     "check whether `linerate serve` there, or its host, is suspended";
 
@@ -185,12 +185,12 @@ fn range(versions: Versions) -> String {
     }
 }
 
-/// Returns a hint that says how to get the key of a server.
+/// Returns the command that stores the key of a server on this host.
 fn pair(host: &str, address: SocketAddr) -> String {
     format!("linerate pair {host}{}", port(address))
 }
 
-/// Returns the option that sets another port than the usual one.
+/// Returns the option that sets the server's TCP port; empty for the default port.
 fn port(address: SocketAddr) -> String {
     let other = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
     other.unwrap_or_default()
@@ -203,7 +203,7 @@ impl From<ListenError> for PeerError {
 }
 
 impl PeerError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns the command or change that helps the user; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::NoServer { address } => {
@@ -213,7 +213,7 @@ impl PeerError {
                 "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            // This text is the same as that of a server that rejects a client.
+            // A server of linerate that rejects a client also breaks the connection, so the hint names both.
             Self::NotLinerate { address, seems } if seems.starts_with(", it ") => format!(
                 "check the port: {} belongs to another service there, or to a server whose --allow \
                  excludes this host",
@@ -239,7 +239,7 @@ impl PeerError {
             Self::UnexpectedlyOpen { host, .. } => format!(
                 "run `linerate serve` without --open there, or remove the saved key of {host}"
             ),
-            Self::NotAskedOpen { host, address } => format!(
+            Self::NotRequestedOpen { host, address } => format!(
                 "`{}` with a server that has a key, or --open to trust this one",
                 pair(host, *address)
             ),
@@ -275,7 +275,8 @@ impl PeerError {
         }
     }
 
-    /// Returns how informative this error is, to choose one when several addresses failed.
+    /// Returns how informative this error is. If several addresses
+    /// of a host failed, the most informative error is shown.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             Self::NoRoute { .. } | Self::System { .. } => 0,

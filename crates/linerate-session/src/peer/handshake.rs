@@ -15,20 +15,20 @@ use super::keys::Key;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// Size of each of the two handshake messages: a public key and an empty sealed payload.
+/// Size in bytes of each of the two handshake messages: a public key and an empty encrypted payload.
 pub(crate) const MESSAGE_LEN: usize = 48;
 
 /// Status byte that the server sends before its handshake message.
 pub(crate) mod status {
-    /// The server accepts the connection; its message follows.
+    /// The server accepts the connection; its handshake message follows.
     pub(crate) const OK: u8 = 0;
-    /// The key is not the server's.
+    /// The client's key is not the key of the server.
     pub(crate) const WRONG_KEY: u8 = 1;
     /// The server has reached its limit of open sessions.
     pub(crate) const BUSY: u8 = 2;
 }
 
-/// The preamble of one connection.
+/// The preamble of one connection: the near end's hello and the server's reply.
 #[derive(Clone, Copy)]
 pub(crate) struct Preamble {
     pub(crate) hello: [u8; HELLO_LEN],
@@ -43,7 +43,7 @@ impl Preamble {
         if initiator { builder.build_initiator() } else { builder.build_responder() }
     }
 
-    /// Makes the near end's first message, and the state that waits for the answer.
+    /// Makes the near end's handshake message. Returns it with the state that is needed to read the far end's message.
     pub(crate) fn initiate(
         &self,
         key: &Key,
@@ -54,7 +54,7 @@ impl Preamble {
         Ok((message, state))
     }
 
-    /// Returns the far end's answer; fails if the near end does not hold the key.
+    /// Returns the far end's handshake message and the encryption state. Fails if the near end does not hold the key.
     pub(crate) fn respond(
         &self,
         key: &Key,
@@ -67,7 +67,7 @@ impl Preamble {
         Ok((answer, state.into_transport_mode()?))
     }
 
-    /// Returns the proof that `claim` is made by an end that holds the secret.
+    /// Computes the proof that the end `prover`, which makes or accepts `claim`, holds the secret.
     pub(crate) fn prove(&self, prover: Prover, secret: &Secret, claim: &Claim) -> [u8; PROOF_LEN] {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&secret.0).expect("an HMAC takes keys of any size");
@@ -75,7 +75,7 @@ impl Preamble {
         mac.finalize().into_bytes().into()
     }
 
-    /// Returns whether `proof` is correct.
+    /// Returns whether `proof` is the proof that [`Self::prove`] computes.
     pub(crate) fn verify(
         &self,
         prover: Prover,
@@ -87,7 +87,7 @@ impl Preamble {
     }
 }
 
-/// Finishes the near end's handshake.
+/// Finishes the near end's handshake with the far end's message.
 pub(crate) fn conclude(
     mut state: HandshakeState,
     answer: &[u8; MESSAGE_LEN],
@@ -96,7 +96,7 @@ pub(crate) fn conclude(
     state.into_transport_mode()
 }
 
-/// Returns unpredictable bytes.
+/// Returns random bytes that nobody can predict.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("Linux always has random numbers");

@@ -15,9 +15,9 @@ use super::handshake::random;
 pub const KEY_VARIABLE: &str = "LINERATE_KEY";
 
 const KEY_LEN: usize = 32;
-// Bytes of a checksum. With three, one in 16 million typos is not detected, and a key of 35 bytes has exactly 56
-// letters.
-const SUM_LEN: usize = 3;
+// Size of the checksum in bytes. With three bytes, one in 16 million typing errors is not detected. Key and checksum
+// together are 35 bytes, which are exactly 56 letters.
+const CHECKSUM_LEN: usize = 3;
 const LETTERS: usize = 56;
 const GROUP: usize = 8;
 // Crockford's alphabet: no i, l, o, u, so that a key can be read out and typed.
@@ -30,7 +30,7 @@ const FILE_MAX: u64 = 4096;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; KEY_LEN]);
 
-/// Why there is no key.
+/// Why a key could not be made, read or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The text is empty.
@@ -45,7 +45,7 @@ pub enum KeyError {
     /// The text contains a character that no key has.
     #[error("group {group} of the key has other characters than letters and digits")]
     Letter {
-        /// Number of the group of eight, from 1.
+        /// Number of the group of eight characters that contains it, counted from 1.
         group: usize,
     },
     /// The checksum is wrong, so at least one letter is wrong.
@@ -74,7 +74,7 @@ pub enum KeyError {
     Content {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// Error that describes what is wrong with the key.
         source: Box<KeyError>,
     },
     /// The host's name cannot be used as the name of a file.
@@ -89,7 +89,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns the command or change that helps the user; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Exposed { path, .. } => format!("chmod 600 {}", path.display()),
@@ -115,8 +115,8 @@ impl Key {
         Self(random())
     }
 
-    /// Returns the key of servers that are open to anyone. It is public and protects nothing, but keeps the protocol
-    /// the same.
+    /// Returns the key of servers that are open to anyone. It is public and protects nothing, but with it an open
+    /// server uses the same protocol as any other.
     pub(crate) const fn open() -> Self {
         Self(*b"linerate open: everyone knows it")
     }
@@ -125,7 +125,7 @@ impl Key {
         &self.0
     }
 
-    fn sum(&self) -> [u8; SUM_LEN] {
+    fn sum(&self) -> [u8; CHECKSUM_LEN] {
         let hash =
             Sha256::new().chain_update(b"linerate key checksum").chain_update(self.0).finalize();
         [hash[0], hash[1], hash[2]]
@@ -158,7 +158,7 @@ impl Key {
         text.parse()
     }
 
-    /// Reads a key from one line of `input`, and leaves the rest unread.
+    /// Reads a key from one line of `input`, and leaves the other lines unread.
     pub fn read_line(input: impl BufRead) -> Result<Self, KeyError> {
         let mut line = String::new();
         let read = input.take(FILE_MAX).read_line(&mut line);
@@ -184,7 +184,7 @@ impl Key {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(wrong(e)),
         };
-        // The open file is checked, not the path, which may lead to another file by now.
+        // The permissions of the open file are checked, not those of the path, which may lead to another file by now.
         let meta = file.metadata().map_err(wrong)?;
         if !meta.is_file() {
             return Err(wrong(io::Error::other("not a regular file")));
@@ -236,7 +236,7 @@ impl FromStr for Key {
     /// Parses the text form. Case, spaces and hyphens are ignored, `o` counts as `0`, and `i` and `l` count as `1`.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
-        let mut bytes = Vec::with_capacity(KEY_LEN + SUM_LEN);
+        let mut bytes = Vec::with_capacity(KEY_LEN + CHECKSUM_LEN);
         let (mut bits, mut held) = (0_u32, 0);
         for (i, letter) in letters.iter().enumerate() {
             let value = value(*letter).ok_or(KeyError::Letter { group: i / GROUP + 1 })?;
@@ -270,7 +270,7 @@ fn value(letter: char) -> Option<u32> {
     Some(at as u32)
 }
 
-/// Returns the directory of keys: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
+/// Returns the directory of key files: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
 pub fn directory() -> Result<PathBuf, KeyError> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_CONFIG_HOME")
@@ -279,12 +279,12 @@ pub fn directory() -> Result<PathBuf, KeyError> {
         .ok_or(KeyError::NoHome)
 }
 
-/// Returns the file of the key with which this host serves.
+/// Returns the path of this host's own key file, which `linerate serve` uses.
 pub fn server_file(directory: &Path) -> PathBuf {
     directory.join("serve.key")
 }
 
-/// Returns the file of the key for a far host, by the name that the user types for it.
+/// Returns the path of the key file for a far host. The file has the name that the user types for the host.
 pub fn client_file(directory: &Path, host: &str) -> Result<PathBuf, KeyError> {
     let named = !host.is_empty()
         && host.len() <= 200
@@ -297,8 +297,8 @@ pub fn client_file(directory: &Path, host: &str) -> Result<PathBuf, KeyError> {
     Ok(directory.join("keys").join(file))
 }
 
-/// Returns the key with which this host serves. It is made and stored if there is none; the value is true if it is
-/// new.
+/// Returns the key with which this host serves. If there is none, a
+/// key is made and stored. The second value is true if the key is new.
 pub fn server_key(directory: &Path) -> Result<(Key, bool), KeyError> {
     let path = server_file(directory);
     if let Some(key) = Key::load(&path)? {
@@ -309,7 +309,7 @@ pub fn server_key(directory: &Path) -> Result<(Key, bool), KeyError> {
     Ok((key, true))
 }
 
-/// Returns the key that is stored for a far host.
+/// Returns the key that is stored for a far host; `None` if none is stored.
 pub fn client_key(directory: &Path, host: &str) -> Result<Option<Key>, KeyError> {
     Key::load(&client_file(directory, host)?)
 }

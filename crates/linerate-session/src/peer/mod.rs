@@ -1,8 +1,8 @@
 //! Sessions between two hosts: a server on the far host, and the client that provides a link.
 //!
-//! One port serves control and data. The messages of both ends are defined in [`linerate_record::wire`]; this module
-//! has the sockets, the cryptography, the threads and the deadlines. It does not know how payload is moved: each side
-//! has a [`crate::end::LocalEnd`] for that.
+//! One TCP port serves control and data connections. [`linerate_record::wire`] defines the messages of both ends; this
+//! module contains the sockets, the cryptography, the threads and the deadlines. It does not know how payload is moved:
+//! on each side, a [`crate::end::LocalEnd`] does that.
 
 pub mod address;
 pub(crate) mod channel;

@@ -3,36 +3,36 @@
 use linerate_plan::Plan;
 use linerate_units::Nanos;
 
-/// Time limits of a run and its parts. Base steps take about a third of a short run; trials take the rest.
+/// Time limits of a run and its parts. In a short run, base steps take about a third of the time; trials take the rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Time at which the run must have ended, on the link's clock.
     deadline: Nanos,
     /// Length of the step that measures idle latency.
     pub(super) idle: Nanos,
-    /// Length of a base step of one direction.
+    /// Length of the base step of one direction.
     pub(super) base: Nanos,
-    /// Length of the shortest base step: streams need these round trips to start.
+    /// Length of the shortest base step. It lasts the number of round trips that streams need to start.
     pub(super) least_base: Nanos,
     /// Length of one step of a sweep over numbers of streams.
     pub(super) sweep: Nanos,
     /// Washout of one step of a sweep: the time at its start that does not count.
     pub(super) washout: Nanos,
-    /// Time for all steps of a sweep of one direction.
+    /// Time for all steps of the sweep of one direction.
     pub(super) sweeps: Nanos,
     /// Length of the step that loads both directions at once.
     pub(super) both: Nanos,
-    /// Time that is reserved for later steps.
+    /// Time that is reserved for later steps of the run.
     kept: Nanos,
 }
 
-/// Length of a run whose base steps are as precise as they need to be.
-const SURE: Nanos = Nanos::from_secs(33);
+/// Length of a run whose base steps are long enough to be as precise as needed.
+const LONG_ENOUGH: Nanos = Nanos::from_secs(33);
 
-/// Total time from which the parts of a run are computed. A run with trials spends most of its time beyond half a
-/// minute on trials, which prove causes: a waiting user then sees the first proof sooner.
+/// Returns the total time from which the lengths of a run's parts are computed. A run with trials spends most of its
+/// time beyond 33 s on trials, which prove causes. So a waiting user sees the first proof sooner.
 fn shared(plan: &Plan) -> Nanos {
-    let beyond = plan.time.0.saturating_sub(SURE.0);
+    let beyond = plan.time.0.saturating_sub(LONG_ENOUGH.0);
     if plan.trials { Nanos(plan.time.0 - beyond + beyond / 4) } else { plan.time }
 }
 
@@ -57,8 +57,8 @@ impl Budget {
         }
     }
 
-    /// Lengthens steps on a path with long round trips, by the round trips that streams need to start. Most of the
-    /// run's time stays available to later steps.
+    /// Lengthens the steps on a path with long round trips, because streams need a number of round trips to start. Most
+    /// of the run's time stays available to later steps.
     pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
         let longer = |now: Nanos, trips: u64, per_mille: u64| {
             let wanted = rtt.0.saturating_mul(trips).min(plan.time.0 / 1000 * per_mille);
@@ -75,7 +75,7 @@ impl Budget {
         Nanos(self.deadline.0.saturating_sub(now.0))
     }
 
-    /// Reserves time for later steps. It replaces what was reserved before.
+    /// Reserves time for later steps, in place of the time that was reserved before.
     pub(super) fn keep(&mut self, time: Nanos) {
         self.kept = time;
     }
@@ -85,13 +85,13 @@ impl Budget {
         Nanos(self.left(now).0.saturating_sub(self.kept.0))
     }
 
-    /// Returns whether at least `needed` of the time is free.
+    /// Returns whether at least the time `needed` is free.
     pub(super) fn affords(&self, now: Nanos, needed: Nanos) -> bool {
         self.free(now) >= needed
     }
 }
 
-/// Time that steps took in excess of their planned length: to arm both ends, compare clocks, drain and read counters.
+/// Time that steps took beyond their planned length: to arm both ends, compare clocks, drain and read counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beyond {
     total: Nanos,
@@ -99,14 +99,14 @@ pub(super) struct Beyond {
 }
 
 impl Beyond {
-    /// Adds the excess time of a step.
+    /// Adds the time that a step took beyond its planned length.
     pub(super) fn count(&mut self, beyond: Nanos) {
         self.total.0 = self.total.0.saturating_add(beyond.0);
         self.steps += 1;
     }
 
-    /// Returns the time for `n` slices: about a fifth more than their planned length, or the mean excess of the steps
-    /// so far if that is longer.
+    /// Returns the time for `n` slices. Each takes a fifth longer than planned, or as much longer as the steps so far
+    /// took on average, whichever is more.
     pub(super) fn spent(&self, slice: Nanos, n: u64) -> Nanos {
         let mean = self.total.0 / self.steps.max(1);
         let each = (slice.0 / 5 * 6).max(slice.0.saturating_add(mean));

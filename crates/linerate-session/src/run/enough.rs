@@ -1,4 +1,4 @@
-//! Criteria for ending a step early because it has measured enough.
+//! Criteria for ending a step early once it has measured enough.
 
 use linerate_units::stats::{Interval, mean_ci, steady_state};
 use linerate_units::{Bytes, Nanos};
@@ -10,13 +10,13 @@ use crate::link::Live;
 /// Number of round trips that suffice for a median.
 const TRIPS: u64 = 30;
 
-/// Shortest step that measures round trips.
+/// Shortest time of a step that measures round trips.
 const LEAST_TRIPS: Nanos = Nanos::from_millis(300);
 
-/// Maximum half width of a mean's confidence interval, as a share of the mean, at which the mean is precise enough.
+/// Largest half width of a mean's confidence interval, as a share of the mean, at which the mean is precise enough.
 const TIGHT: f64 = 0.02;
 
-/// What a step must measure before it may end early.
+/// What a step must have measured before it may end early.
 #[derive(Debug)]
 pub(super) enum Enough {
     /// The step lasts as long as planned.
@@ -30,7 +30,8 @@ pub(super) enum Enough {
 }
 
 impl Enough {
-    /// Makes the criterion for a base load: it lasts at least half of the planned time, and the shortest time of a base step.
+    /// Makes the criterion for a base load. It lasts at least half of
+    /// the planned time, and at least the shortest time of a base step.
     pub(super) fn of_load(budget: &Budget) -> Self {
         Self::Mean { least: Nanos((budget.base.0 / 2).max(budget.least_base.0)), rates: Vec::new() }
     }
@@ -62,7 +63,8 @@ mod tests {
 
     use super::*;
 
-    /// When a step of these rates, ten in a second, ends; `None` where it does not.
+    /// Returns when a step ends in which these rates are reported ten
+    /// times a second, in milliseconds; `None` if it does not end early.
     fn ends(enough: Enough, rates: impl IntoIterator<Item = f64>) -> Option<u64> {
         ends_with(enough, Some(0), rates)
     }
@@ -86,7 +88,7 @@ mod tests {
         })
     }
 
-    /// A base load that is planned to last so long, on a path with such a round trip.
+    /// Makes the criterion for a base load of this planned time, on a path with this round trip.
     fn of(planned: u64, rtt: u64) -> Enough {
         let plan = Plan {
             engine: "sim".to_owned(),
@@ -108,7 +110,7 @@ mod tests {
         of(2_400, 1)
     }
 
-    /// Rates around 1 Gb/s that deviate by this share, up and down without a pattern.
+    /// Returns rates around 1 Gb/s that deviate by this share, up and down without a pattern.
     fn around(share: f64) -> impl Iterator<Item = f64> {
         let signs = [1, -1, -1, 1, 1, 1, -1, 1, -1, -1, 1, -1, 1, 1, -1, -1];
         let signs = signs.into_iter().cycle().map(f64::from);
@@ -139,14 +141,14 @@ mod tests {
     fn a_load_that_still_rises_goes_on() {
         let ramp = (1..=24).map(|k| 4e7 * f64::from(k));
         assert_eq!(ends(load(), ramp), None);
-        // A ramp that is over in time is left out.
+        // A rising rate at the beginning is left out once the rate has become steady.
         let risen = [1e8, 5e8].into_iter().chain(around(0.001));
         assert_eq!(ends(load(), risen), Some(1_200));
     }
 
     #[test]
     fn round_trips_end_after_thirty_and_a_least_time() {
-        // Of 64 bytes: so many in a second.
+        // Round trips have 64 bytes, so the rate gives the number of round trips a second.
         let each = |trips: f64| std::iter::repeat_n(trips * 64.0 * 8.0, 20);
         assert_eq!(ends(Enough::Trips, each(10_000.0)), Some(300));
         assert_eq!(ends(Enough::Trips, each(100.0)), Some(300));

@@ -1,5 +1,5 @@
-//! A run: the steps of a plan, then trials until the verdict is proved or the time is used up; or a single
-//! step, or a single sweep.
+//! A run: the steps of a plan, then trials until the verdict is proved or the time is used up. A run can also be a
+//! single step or a single sweep.
 //!
 //! A run works on any [`Link`], real or simulated, and reports all events to a [`Sink`]. It returns the record; sinks
 //! that store the record have already received every part of it.
@@ -35,32 +35,32 @@ struct Run<'a> {
     link: &'a mut dyn Link,
     sink: &'a mut dyn Sink,
     record: Record,
-    /// Model derived from the record so far.
+    /// Derives the model from the record so far.
     deriver: Deriver,
     budget: Budget,
-    /// Time that the steps of the current trial took in excess of their planned length.
+    /// Time that the steps of the current trial took beyond their planned length.
     beyond: Beyond,
-    /// Base loads that were measured.
+    /// Directions whose base load was measured.
     bases: Vec<Base>,
     next_set: u32,
     stopped: bool,
 }
 
-/// What a record says of itself besides its plan: nothing of it is measured.
+/// Data at the start of a record in addition to its plan. None of it is measured.
 #[derive(Debug, Clone, Default)]
 pub struct Label {
     /// Wall-clock time in seconds since 1970.
     pub wall_secs: u64,
     /// The command that makes the record.
     pub made: Made,
-    /// The user's own note; empty if there is none.
+    /// Note that the user gave the record; empty if there is none.
     pub note: String,
-    /// The study that the record is part of.
+    /// The study to which the record belongs; `None` if there is none.
     pub study: Option<Part>,
 }
 
-/// Runs `plan` over `link`. `label` goes into the record. Always returns a record, even if the
-/// run failed; the error is also in [`Record::end`].
+/// Runs `plan` over `link`. `label` is stored in the record. Always returns
+/// a record, even if the run failed; the error is also in [`Record::end`].
 pub fn run(
     link: &mut dyn Link,
     plan: Plan,
@@ -143,8 +143,8 @@ impl Run<'_> {
         self.rest()
     }
 
-    /// Reports the transport's known problems with the base load on these hosts. The streams of both directions have
-    /// the same settings, so the first direction is enough.
+    /// Reports to the user the transport's known problems with the base load on these hosts. The streams of both
+    /// directions have the same settings, so only the first direction is checked.
     fn notices(&mut self) {
         let plan = &self.record.start.plan;
         let (Some(engine), Some(&direction)) =
@@ -162,8 +162,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports why a host's settings cannot be changed by trials, if the other host's settings can be or if changes
-    /// were allowed but are impossible.
+    /// Reports why trials cannot change the settings of a host, if they can change those of the other host, or if
+    /// changes were allowed but are impossible.
     fn settings(&mut self) {
         let hosts = self.record.hosts.clone();
         let lack = |host: &Host| host.facts.gaps.iter().find(|g| g.what == SETTINGS_GAP).cloned();
@@ -183,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a part to the record and reports `event`.
+    /// Adds a part to the record with `add`, and reports `event`. If the sink requests a stop, the run is stopped.
     fn note(&mut self, add: impl FnOnce(&mut Record), event: &Event<'_>) {
         add(&mut self.record);
         if self.sink.event(event) == RunControl::Stop {

@@ -1,4 +1,4 @@
-//! A single step, for scripts: a load, round trips, or round trips under load.
+//! A run of a single step, for scripts: a load, round trips, or round trips under load.
 
 use linerate_plan::path::Direction;
 use linerate_plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
@@ -10,7 +10,7 @@ use crate::link::{Link, LinkError};
 use linerate_judge::event::Sink;
 use linerate_load::transport::{self, Transport};
 
-/// Settings of round trips that are to be timed.
+/// Settings of the round trips that a step times.
 #[derive(Debug, Clone, Copy)]
 pub struct RoundTrips {
     /// Payload of each request and of each answer.
@@ -20,7 +20,7 @@ pub struct RoundTrips {
     pub interval: Option<Nanos>,
     /// Whether both ends spin on their sockets instead of sleeping.
     pub busy_poll: bool,
-    /// Whether the connections keep Nagle's algorithm.
+    /// Whether Nagle's algorithm stays enabled on the connections.
     pub nagle: bool,
     /// Whether each message is sent in two writes.
     pub two_writes: bool,
@@ -64,7 +64,8 @@ impl RoundTrips {
         Pattern::PingPong { size: self.size, interval: self.interval.unwrap_or(Nanos(0)) }
     }
 
-    /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
+    /// Returns the settings of the set that times round trips. It
+    /// uses the transport options and the array sizes of the plan.
     pub(super) fn knobs(self, plan: &Plan) -> Knobs {
         let alone = linerate_plan::transport::of(&plan.engine).is_alone();
         let size = |size| if alone { size } else { Bytes(0) };
@@ -82,8 +83,8 @@ impl RoundTrips {
     }
 }
 
-/// Checks whether `transport` supports `plan` and `trips`; the error says why it does not. The check needs no far
-/// end.
+/// Checks whether `transport` supports `plan` and `trips`; the
+/// error is the reason why it does not. The check needs no far end.
 pub fn possible(
     transport: &dyn Transport,
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! Search for the highest rate without loss: short steps at different rates, then a longer step at the highest good
-//! rate.
+//! Search for the highest rate without loss: short steps at different
+//! rates, then a longer step at the highest rate that was good.
 
 use linerate_judge::model::looks;
 use linerate_plan::path::Direction;
@@ -12,12 +12,12 @@ use super::{Label, Run, session, steps};
 use crate::link::{Link, LinkError};
 use linerate_judge::event::Sink;
 
-/// Length of a short step. A queue that fills more slowly is detected by the longer step.
+/// Length of a short step. A queue that needs longer to fill is detected by the longer step.
 const SHORT: Nanos = Nanos::from_millis(500);
 
-/// Searches for the highest rate of the first direction of `plan` at which at most the share `allowed` of packets is
-/// lost. The plan's pace is the highest rate that is tried. The plan's time is the length of the longer step, without
-/// its first `washout`. Returns the record and the error, as [`super::run`] does.
+/// Searches for the highest rate of the first direction of `plan` at which the share of lost packets is at most
+/// `allowed`. The plan's pace is the highest rate that is tried. The longer step lasts as long as the plan's time; its
+/// first `washout` does not count. Returns the record and the error, as [`super::run`] does.
 pub fn search(
     link: &mut dyn Link,
     plan: Plan,
@@ -46,8 +46,8 @@ impl Run<'_> {
             self.at(rate, purpose, direction, before, time)?;
             let known = looks(&self.record);
             match known.last() {
-                Some(look) if known.len() > search.looks().len() => search.told(*look),
-                // The step did not end in order; the trouble in its record says why.
+                Some(look) if known.len() > search.looks().len() => search.add(*look),
+                // The step did not end in order; the trouble in its record is the reason.
                 _ => break,
             }
         }

@@ -1,5 +1,5 @@
-//! The steps of every run. Before the trials: idle latency, the base load of each direction, and twice the streams.
-//! After the trials: more streams, and both directions at once.
+//! The steps of every run. Before the trials: idle latency, the base load of each direction, and a load with twice the
+//! streams. After the trials: loads with more streams, and both directions at once.
 
 use linerate_facts::Gap;
 use linerate_judge::model::latency_of;
@@ -17,13 +17,13 @@ use crate::link::{LinkError, StepControl};
 use linerate_facts::Level;
 use linerate_judge::event::{Event, RunControl};
 
-/// Time between the sends of two round trips under load.
+/// Time between the starts of two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
 
-/// Payload of a latency probe, small enough for any MTU.
+/// Payload of a message that measures latency. It fits any MTU.
 pub(super) const PROBE: Bytes = Bytes(64);
 
-/// Minimum ratio of goodput with more streams to the best goodput so far at which more streams are tried.
+/// A sweep continues if goodput with more streams is more than this many times the best goodput so far.
 const KNEE: f64 = 1.05;
 
 /// Largest number of streams in a sweep.
@@ -34,11 +34,12 @@ pub(super) struct Base {
     direction: Direction,
     /// Set of the base load, which a later step uses again; `None` if its connections were lost.
     set: Option<u32>,
-    /// Largest number of streams measured; `None` if more would gain nothing or are not wanted.
+    /// Largest number of streams measured so far; `None` if more streams would gain nothing or are not requested.
     swept: Option<u32>,
     /// Whether the step with twice the streams was measured or left out.
     doubled: bool,
-    /// Twice the streams, where they gained nothing: flows may have been hashed onto the same of several links.
+    /// Twice the number of streams, if they gained nothing. The reason may be that flows were hashed onto the same one
+    /// of several links. `None` otherwise.
     flat: Option<u32>,
 }
 
@@ -85,7 +86,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures the base load of a direction, with round trips under load.
+    /// Measures the base load of a direction, and round trips under this load.
     fn base(&mut self, direction: Direction, sets: &[u32]) -> Result<(), LinkError> {
         let streams = streams(self.record.start.plan.knobs.streams);
         let words = format!("{}, {streams}", direction.name());
@@ -95,12 +96,13 @@ impl Run<'_> {
         self.step_until(purpose, sets, Nanos(0), planned, &words, &mut enough)
     }
 
-    /// Lets a step end early only if trials can use the remaining time.
+    /// Returns the criterion for ending a step early, or [`Enough::Never`]
+    /// without trials, which could use the remaining time.
     fn early(&self, enough: Enough) -> Enough {
         if self.record.start.plan.trials { enough } else { Enough::Never }
     }
 
-    /// Runs the steps after the trials. A verdict does not need them, so they are left out if no time is left.
+    /// Runs the steps after the trials. The verdict does not need these steps, so they are left out if no time remains.
     pub(super) fn rest(&mut self) -> Result<(), LinkError> {
         self.budget.keep(Nanos(0));
         let mut bases = std::mem::take(&mut self.bases);
@@ -120,8 +122,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Doubles the streams once more where twice as many gained nothing, if time is left: two flows may share one of
-    /// several links, and hashing rarely puts four on one.
+    /// Doubles the number of streams once more if twice as many gained nothing, and if time is left. Two flows may
+    /// share one of several links, and hashing rarely puts four flows on one.
     fn once_more(&mut self, base: &Base) -> Result<(), LinkError> {
         let Budget { washout, sweep, .. } = self.budget;
         let needed = Nanos(washout.0.saturating_add(sweep.0));
@@ -132,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the time for the steps after the trials.
+    /// Returns the time that the steps after the trials need.
     fn rest_of(&self) -> Nanos {
         let swept = self.bases.iter().filter(|base| base.swept.is_some());
         let sets = self.bases.iter().filter(|base| base.set.is_some());
@@ -140,7 +142,7 @@ impl Run<'_> {
         Nanos(swept.count() as u64 * self.budget.sweeps.0 + u64::from(both) * self.budget.both.0)
     }
 
-    /// Measures both directions at once.
+    /// Measures a load in both directions at once, or reports that the time does not suffice.
     fn both(&mut self, sets: &[u32]) -> Result<(), LinkError> {
         let words = "both directions at once";
         if self.budget.affords(self.link.now(), self.budget.both) {
@@ -158,13 +160,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells the user about a part that is left out of the run.
+    /// Informs the user of a part that is left out of the run.
     pub(super) fn hint(&mut self, side: Side, gap: &Gap) {
         self.sink.event(&Event::Notice { level: Level::Hint, side, gap });
     }
 
-    /// Measures with twice the streams of the base load, unless that was done. The judge needs no larger sweep.
-    /// Returns whether it measured.
+    /// Measures with twice the streams of the base load, unless this was done before. The judge needs no larger number
+    /// of streams. Returns whether a step was measured.
     pub(super) fn doubled(&mut self, direction: Direction) -> Result<bool, LinkError> {
         let Some(base) = self.base_of(direction).filter(|base| !base.doubled) else {
             return Ok(false);
@@ -186,7 +188,7 @@ impl Run<'_> {
         self.bases.iter_mut().find(|base| base.direction == direction)
     }
 
-    /// Doubles the number of streams until the goodput no longer rises.
+    /// Doubles the number of streams until goodput no longer rises, or the time is used up.
     fn sweep(&mut self, base: &mut Base) -> Result<(), LinkError> {
         let until = Nanos(self.link.now().0 + self.budget.sweeps.0);
         while let Some(streams) = base.swept {
@@ -204,7 +206,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice as many streams. Returns their number if even more streams may raise the goodput.
+    /// Measures with twice as many streams. Returns this doubled number if even more streams may raise goodput.
     fn swept(&mut self, direction: Direction, streams: u32) -> Result<Option<u32>, LinkError> {
         let knobs = self.record.start.plan.knobs.clone();
         if self.stopped || streams >= MOST_STREAMS {
@@ -225,7 +227,7 @@ impl Run<'_> {
         Ok((gains && more < MOST_STREAMS).then_some(more))
     }
 
-    /// Returns whether the last step did not end in order. Its connections are then lost.
+    /// Returns whether the last step did not end in order. If so, its connections are lost.
     pub(super) fn broke(&self) -> bool {
         !self.stopped && self.record.steps.last().is_some_and(|s| s.trouble.is_some())
     }
@@ -251,7 +253,7 @@ impl Run<'_> {
         self.set(self.record.start.plan.load(direction), knobs)
     }
 
-    /// Prepares a set that an end may refuse. If it is refused, its step is left out and the user is told.
+    /// Prepares a set that an end may refuse. If the set is refused, its step is left out and the user is informed.
     pub(super) fn offered(
         &mut self,
         direction: Direction,
@@ -322,7 +324,8 @@ impl Run<'_> {
         }
         let mut step = self.watched(&plan, direction_of(purpose), left, enough)?;
         step.took = Nanos(self.link.now().0.saturating_sub(step.began.0));
-        // After a step with trouble, the wait for an unresponsive end does not predict the time of the next step.
+        // If a step had trouble, its additional time is mostly a wait
+        // for an unresponsive end, and does not predict later steps.
         if step.trouble.is_none() {
             let own = step.plan.washout.0.saturating_add(step.plan.measure.0);
             let took = self.link.now().0.saturating_sub(began.0);

@@ -1,4 +1,4 @@
-//! A sweep without a plan's other steps: one load with each of several settings, in interleaved rounds.
+//! A sweep without the other steps of a run: one load with each of several settings, in interleaved rounds.
 
 use linerate_facts::Gap;
 use linerate_plan::path::Side;
@@ -12,8 +12,8 @@ use crate::link::{Link, LinkError};
 use linerate_judge::event::Sink;
 use linerate_judge::model::SweepPlan;
 
-/// Measures with each setting in turn, in alternating order, for several rounds. A setting that is refused is left
-/// out, with a notice. Returns the record and the error, as [`super::run`] does.
+/// Measures with each setting in turn, in alternating order, for several rounds. If an end refuses a setting, the
+/// setting is left out and the user is informed. Returns the record and the error, as [`super::run`] does.
 pub fn sweep(
     link: &mut dyn Link,
     plan: Plan,
@@ -57,7 +57,8 @@ impl Run<'_> {
         self.unless_left_out(sweep, at, made.map(Some))
     }
 
-    /// Measures a setting once and returns the set that the next slice of this setting uses.
+    /// Measures a setting once. Returns the set that the next slice
+    /// with this setting uses; `None` if the setting is left out.
     fn slice(
         &mut self,
         sweep: &mut SweepPlan,
@@ -80,7 +81,7 @@ impl Run<'_> {
         }
     }
 
-    /// If an end refuses a setting, leaves it out and tells the user.
+    /// If an end refuses a setting, leaves the setting out and informs the user.
     fn unless_left_out(
         &mut self,
         sweep: &mut SweepPlan,

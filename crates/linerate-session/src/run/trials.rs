@@ -16,7 +16,7 @@ use super::steps::BESIDE;
 use crate::link::LinkError;
 use linerate_judge::event::Event;
 
-/// Returns whether a trial is of a limit of each stream or thread that its load shows itself.
+/// Returns whether a trial is about a limit of each single stream or thread, which is visible in the load itself.
 fn is_of_each_stream(plan: &TrialPlan) -> bool {
     plan.factor().is_some_and(|factor| {
         let class = factor.class();
@@ -25,30 +25,31 @@ fn is_of_each_stream(plan: &TrialPlan) -> bool {
     })
 }
 
-/// Additional time of a slice in which no payload gets through: both ends wait that long for it.
+/// Additional time of a slice in which no payload gets through: both ends wait for the payload as long.
 const STALL: Nanos = Nanos::from_secs(3);
 
 /// Number of slices in a block (A B B A).
 const BLOCK: usize = 4;
 
-/// Minimum number of slices of a trial that has a result: two blocks.
+/// Smallest number of slices after which a trial has a result: two blocks.
 const FEWEST: u64 = 8;
 
-/// Attempts to dial the connections of a setting until they share receive queues as they should. With four queues,
-/// two streams share one in a quarter of all attempts; in 1 % of all cases they share none in 16 attempts.
+/// Largest number of times that the connections of a setting are opened again, until they
+/// share receive queues as required. With four queues, two streams share one in a
+/// quarter of all attempts. In 1 % of all cases, they share none in 16 attempts.
 const DRAWS: u32 = 16;
 
-/// Time in which a draw shows which CPUs receive its packets: two samples of a short step.
+/// Length of a short step that shows which CPUs receive the packets of new connections: two samples.
 const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
-    /// Runs trials for goodput, then for latency, in all directions. Each round runs one trial for each open
-    /// direction, the most informative one. The direction that carries less comes first, with all of the time. Ends when
-    /// each direction has a proof, no trial is left, or the time is up.
+    /// Runs trials for goodput, then for latency, in all directions. Each round runs the most informative trial for
+    /// each direction that is not decided. The direction that carries less is first, and gets all of the time. Ends
+    /// when each direction has a proof, no trial is left, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
-        // Earlier steps with many streams took longer to end than trials do, so they are not counted.
+        // Earlier steps with many streams took longer to end than the steps of trials do, so they are not counted.
         self.beyond = Beyond::default();
-        // On a slow path the base loads alone may take all of the time: they end when their payload has arrived.
+        // On a slow path, the base loads may use all of the time, because they end only when their payload has arrived.
         while !self.stopped && self.budget.left(self.link.now()).0 > 0 {
             let model = self.deriver.derive(&self.record);
             let first = self.record.trials.len() as u32;
@@ -66,7 +67,7 @@ impl Run<'_> {
                 return Ok(());
             }
             for (i, plan) in open.into_iter().enumerate() {
-                // The free time is divided equally among the directions that still wait.
+                // The free time is divided equally among the directions whose trial has not begun.
                 let now = self.link.now();
                 let until = Nanos(now.0 + self.budget.free(now).0 / waiting);
                 waiting -= 1;
@@ -80,8 +81,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures with twice the streams in the directions of these trials, or in all directions if there are no
-    /// trials. Trials of what limits each stream do not need it. Returns whether it measured.
+    /// Measures with twice the streams in the directions of these trials, or in all directions if there are no trials.
+    /// Trials about a limit of each stream do not need this. Returns whether a step was measured.
     fn any_doubled(&mut self, open: &[TrialPlan]) -> Result<bool, LinkError> {
         let directions: Vec<Direction> = if open.is_empty() {
             self.record.start.plan.directions.clone()
@@ -96,7 +97,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// Leaves out the trial of the other direction if the time suffices for one of the direction that carries less.
+    /// Leaves out the trial of the other direction if the time suffices for a trial of the direction that carries less.
     fn lesser_first(&self, model: &Model, open: &mut Vec<TrialPlan>) {
         let now = self.link.now();
         let of = |plan: &TrialPlan| {
@@ -134,7 +135,7 @@ impl Run<'_> {
         self.beyond = Beyond::default();
         let outcome = self.interleave(&mut trial);
         let outcome = self.unless_refused(plan, outcome);
-        // A link that is lost has no sets to release.
+        // If the link is lost, there are no sets to release.
         if !matches!(outcome, Err(LinkError::Lost { .. })) {
             for set in trial.sets.into_iter().chain(trial.beside) {
                 self.link.release(set)?;
@@ -143,7 +144,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// Reports a proof at once: a waiting user may need nothing else.
+    /// Reports to the user at once that a trial has proved a limit: the user may need nothing else.
     fn tell_proof(&mut self, trial: u32) {
         let after = self.record.steps.last().map_or(Nanos(0), Step::ended);
         let proof = |limit: &&Limit| {
@@ -156,7 +157,8 @@ impl Run<'_> {
         }
     }
 
-    /// Prepares round trips during the slices. `None` if an end refuses them: the trial then shows less.
+    /// Prepares the set that times round trips during the slices.
+    /// `None` if an end refuses it: the trial then shows less.
     fn beside(&mut self) -> Result<Option<u32>, LinkError> {
         match self.ping(BESIDE) {
             Ok(set) => Ok(Some(set)),
@@ -192,8 +194,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns whether the kernel copied payload in the last step of a trial that should avoid the copy. If so,
-    /// reports it.
+    /// Returns whether the kernel copied payload in the last step of a
+    /// trial that should avoid the copy. If so, reports this to the user.
     fn copied_all_the_same(&mut self, plan: &TrialPlan) -> bool {
         if plan.factor() != Some(Factor::ZeroCopy) {
             return false;
@@ -213,7 +215,7 @@ impl Run<'_> {
         copied
     }
 
-    /// If a host no longer permits the setting of a trial, ends the trial instead of the run.
+    /// If a host no longer permits the setting of a trial, ends only the trial, not the run.
     fn unless_refused(
         &mut self,
         plan: &TrialPlan,
@@ -229,7 +231,7 @@ impl Run<'_> {
         }
     }
 
-    /// Dials the connections of a setting again if no payload got through in the last step. Returns false if that
+    /// Opens the connections of a setting again if no payload got through in the last step. Returns false if this
     /// fails, or if the connections broke for another reason.
     fn renewed(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         if !self.broke() {
@@ -245,8 +247,8 @@ impl Run<'_> {
         self.redialled(trial, changed)
     }
 
-    /// Dials the connections of a setting again, in trials about shared receive queues, until they share queues as in
-    /// the base load, or less if that is the change. Returns false if no attempt succeeds.
+    /// In trials about shared receive queues, opens the connections of a setting again until they share queues as in
+    /// the base load, or less if that is the trial's change. Returns false if no attempt succeeds.
     fn drawn(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let Some(base) = trial.shared() else {
             return Ok(true);
@@ -260,7 +262,7 @@ impl Run<'_> {
             if drawn.is_some_and(|drawn| (drawn.streams < base.streams) == changed) {
                 return Ok(true);
             }
-            // Two warm-ups and the minimum number of slices are still to come.
+            // Two warm-up steps and the smallest number of slices still follow.
             let ends = self.link.now().0 + self.beyond.spent(trial.slice(), FEWEST + 2).0;
             let late = ends > trial.until.0;
             if self.stopped || late || !self.redialled(trial, changed)? {
@@ -272,7 +274,7 @@ impl Run<'_> {
         Ok(false)
     }
 
-    /// Dials the connections of a setting again; returns false if an end refuses them.
+    /// Opens the connections of a setting again; returns false if an end refuses them.
     fn redialled(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let set = &mut trial.sets[usize::from(changed)];
         self.link.release(*set)?;
@@ -282,18 +284,18 @@ impl Run<'_> {
         Ok(made.is_some())
     }
 
-    /// Returns the shortest time that a trial takes.
+    /// Returns the shortest time that a trial with a result takes.
     fn cost(&self, model: &Model, plan: &TrialPlan) -> Nanos {
         let [settle, measure] = times(model, plan);
         let base = model.direction(plan.direction).map(|d| &d.base);
         let all = self.beyond.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
-        // In half of the slices no payload gets through.
+        // In half of the slices, no payload gets through.
         let stalls = base.and_then(Load::silent).map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
         Nanos(all.0 + stalls)
     }
 
-    /// Returns the next setting; `None` when the trial has ended because it decided, its time is up, or its
-    /// connections are lost. A disturbed slice does not count and is repeated.
+    /// Returns whether the next slice has the changed setting; `None` if the trial has ended because it is decided, its
+    /// time is up, or its connections are lost. A disturbed slice does not count and is repeated.
     fn goes_on(&mut self, trial: &Interleaved<'_>) -> Option<bool> {
         let slice = self.record.steps.last();
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
@@ -310,7 +312,7 @@ impl Run<'_> {
         }
         let tried = self.deriver.trial(&self.record, trial.plan.id);
         let decided = tried.is_some_and(|tried| decides(trial.model, &tried));
-        // Fewer than two blocks have no result, so a trial that has begun gets two.
+        // A trial with fewer than two blocks has no result, so a trial that has begun gets two blocks.
         let begun = (so_far.slices() as u64) < FEWEST;
         let block_ends = self.link.now().0 + self.beyond.spent(trial.slice(), BLOCK as u64).0;
         (begun || (!decided && block_ends <= trial.until.0)).then_some(next)
@@ -319,30 +321,30 @@ impl Run<'_> {
 
 /// A trial and its connections, which stay open between slices.
 struct Interleaved<'a> {
-    /// Model before the trial.
+    /// The model that was derived before the trial.
     model: &'a Model,
     plan: &'a TrialPlan,
-    /// Sets with setting A and with setting B.
+    /// Set with the old setting, and set with the new setting.
     sets: [u32; 2],
-    /// Set that times round trips during the slices, if the trial measures them.
+    /// Set that times round trips during the slices; `None` if the trial does not measure them.
     beside: Option<u32>,
     /// Washout of a slice.
     settle: Nanos,
-    /// Time of a slice that counts.
+    /// Length of the part of a slice that counts.
     measure: Nanos,
-    /// Time at which the next trial may begin.
+    /// Time at which the trial must end, so that the next one can begin.
     until: Nanos,
     words: &'a str,
 }
 
 impl Interleaved<'_> {
-    /// Returns how the streams of the base load share receive queues, if the trial is about that.
+    /// Returns how the streams of the base load share receive queues; `None` if the trial is not about this.
     fn shared(&self) -> Option<Crowd> {
         let of = |direction| self.model.direction(direction)?.base.crowd();
         (self.plan.factor() == Some(Factor::OtherPorts)).then(|| of(self.plan.direction)).flatten()
     }
 
-    /// Returns the sets that a slice runs.
+    /// Returns the sets that run in a slice.
     fn of(&self, changed: bool) -> Vec<u32> {
         let load = self.sets[usize::from(changed)];
         std::iter::once(load).chain(self.beside).collect()
@@ -354,7 +356,7 @@ impl Interleaved<'_> {
     }
 }
 
-/// Makes the notice that no attempt gave the connections that a trial of other ports needs.
+/// Makes the notice that no attempt gave the connections that a trial with other TCP ports needs.
 fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     let how = if changed { "as before" } else { "less than before" };
     Gap {
@@ -364,7 +366,7 @@ fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
     }
 }
 
-/// Returns the next trials for the goodput limits of the directions, or for long round trips if there are none.
+/// Returns the next trials for the limits of goodput in each direction, or, if there are none, for long round trips.
 fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     let limits = next_trials(model, directions, Slowness::Rate, first);
     if limits.is_empty() {
@@ -374,7 +376,7 @@ fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
     }
 }
 
-/// Returns the washout of a slice, and the time of the slice that counts.
+/// Returns the washout of a slice, and the length of its part that counts.
 fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
     let base = model.direction(plan.direction).map(|d| &d.base);
     let measure = plan.factor().and_then(|factor| next_slice(model, plan.direction, factor));

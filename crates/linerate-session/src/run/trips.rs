@@ -15,24 +15,24 @@ use crate::link::{Link, LinkError};
 use linerate_judge::event::Sink;
 use linerate_load::transport::Transport;
 
-/// The sizes of a sweep, and how each is timed.
+/// The message sizes of a sweep, and how round trips of each size are timed.
 #[derive(Debug, Clone)]
 pub struct TripSweep {
-    /// Settings of all round trips; the size is that of none of them.
+    /// Settings that the round trips of all sizes share; the `size` in them is not used.
     pub trips: RoundTrips,
     /// Message sizes, ascending.
     pub sizes: Vec<Bytes>,
-    /// Sizes that an end refused, and why: filled in by [`trip_sweep`].
+    /// Gaps for the sizes that an end refused, with the reasons. [`trip_sweep`] fills them in.
     pub left_out: Vec<Gap>,
 }
 
-/// The message sizes of a sweep of `trips` that `transport` can carry.
+/// Returns the message sizes for a sweep of `trips` that `transport` can carry.
 pub fn trip_sizes(transport: &dyn Transport, plan: &Plan, trips: RoundTrips) -> Vec<Bytes> {
     trips::sizes(|size| possible(transport, plan, Some(RoundTrips { size, ..trips })).is_ok())
 }
 
-/// Times round trips of each size in turn, in alternating order, for several rounds, within the time of the plan. A first
-/// pass shows which sizes fit into the time. Returns the record and the error, as [`super::run`] does.
+/// Times round trips of each size in turn, in alternating order, for several rounds, within the time of the plan. A
+/// first pass shows which sizes fit into the time. Returns the record and the error, as [`super::run`] does.
 pub fn trip_sweep(
     link: &mut dyn Link,
     plan: Plan,
@@ -43,32 +43,32 @@ pub fn trip_sweep(
     session(link, plan, label, sink, |run| run.by_size(sweep))
 }
 
-/// A size whose connection is warm.
+/// A size whose connection has already carried round trips.
 #[derive(Debug, Clone, Copy)]
 struct Warm {
     size: Bytes,
     set: u32,
-    /// Shortest round trip of its last slice.
+    /// Shortest round trip of the size's last slice.
     trip: Nanos,
 }
 
-/// What the first pass found.
+/// Results of the first pass over the sizes.
 #[derive(Debug, Default)]
 struct FirstPass {
     warm: Vec<Warm>,
-    /// Time that each step took in addition to its planned length, in nanoseconds.
+    /// Time that each step took beyond its planned length, in nanoseconds.
     beyond: Vec<f64>,
 }
 
 impl FirstPass {
-    /// The usual time that a step takes in addition: one that was disturbed does not count.
+    /// Returns the median time that a step takes beyond its planned length. A disturbed step does not affect it much.
     fn usual_beyond(&mut self) -> Nanos {
         self.beyond.sort_by(f64::total_cmp);
         Nanos(median(&self.beyond).unwrap_or_default() as u64)
     }
 }
 
-/// The next size to try, by number: `every` sizes further, or the largest before it that may be tried.
+/// Returns the index of the next size to try: `every` sizes further, or the largest before it that `may_try` permits.
 fn next(
     sizes: &[Bytes],
     at: usize,
@@ -97,7 +97,7 @@ impl Run<'_> {
             self.link.release(size.set)?;
         }
         match sweep.left_out.first() {
-            // An end that refuses every size refuses the sweep.
+            // If an end refuses every size, the sweep itself is refused.
             Some(Gap { why, hint, .. }) if self.record.steps.is_empty() => {
                 Err(LinkError::Refused { what: why.clone(), hint: hint.clone() })
             }
@@ -105,7 +105,8 @@ impl Run<'_> {
         }
     }
 
-    /// Prepares sizes in ascending order and times a few round trips of each, as far as the time allows.
+    /// Prepares sizes in ascending order and times a few round
+    /// trips of each, until the time for the first pass is over.
     fn first_pass(&mut self, sweep: &mut TripSweep) -> Result<FirstPass, LinkError> {
         let (began, time) = (self.link.now(), self.record.start.plan.time);
         let until = began.0.saturating_add(trips::first_pass(time).0);
@@ -123,7 +124,7 @@ impl Run<'_> {
                 continue;
             };
             if found.warm.len() == 1 {
-                // Slices of longer messages are longer.
+                // Slices with longer messages take longer.
                 let took = self.link.now().0.saturating_sub(now.0);
                 let each = Nanos(took.saturating_add(last.trip.0.saturating_mul(4)));
                 every = trips::every(sweep.sizes.len(), each, time);
@@ -139,7 +140,8 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Prepares a size and times its first round trips; `None` if an end refuses it, or none was answered.
+    /// Prepares a size and times its first round trips; `None` if
+    /// an end refuses the size, or no round trip was answered.
     fn warm(
         &mut self,
         sweep: &mut TripSweep,
@@ -169,7 +171,7 @@ impl Run<'_> {
         Ok(Some(Warm { size, set, trip }))
     }
 
-    /// Measures a slice of each size that has one.
+    /// Measures one slice of each size that has a connection.
     fn round(
         &mut self,
         warm: &mut [Option<Warm>],
@@ -200,7 +202,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times round trips of a size; returns the shortest. `None` if the connections were lost, or nothing was answered.
+    /// Times round trips of a size; returns the shortest one.
+    /// `None` if the connections were lost, or none was answered.
     fn slice_of(
         &mut self,
         size: Bytes,
@@ -237,13 +240,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A path without noise, in virtual time: its round trip, and the nanoseconds of a byte each way.
+    /// A path without noise, in virtual time: its round trip, and
+    /// the nanoseconds that each byte takes in each direction.
     struct Path {
         now: u64,
         rtt: u64,
         byte_ns: f64,
         sets: Vec<SetPlan>,
-        /// Largest message that the far end takes.
+        /// Size of the largest message that the far end accepts.
         most: u64,
     }
 
@@ -283,7 +287,7 @@ mod tests {
             let trip = self.trip(plan.sets[0]);
             let length = plan.washout.0 + plan.measure.0;
             let all = length.div_ceil(trip);
-            // Those that began in the wash-out do not count.
+            // Round trips that began in the washout do not count.
             let counted = all - plan.washout.0.div_ceil(trip).min(all);
             let began = Nanos(self.now);
             self.now += all * trip + 3 * self.rtt + 5 * MS;
@@ -320,8 +324,8 @@ mod tests {
         }
     }
 
-    /// A sweep over a path with this round trip, and this rate in bits per nanosecond: its record, its rows, and the time
-    /// that it took.
+    /// Runs a sweep over a path with this round trip, and this rate in bits per nanosecond. Returns the sweep's record,
+    /// its rows, and the time that the sweep took.
     fn swept(rtt: u64, rate: f64, secs: u64, most: u64) -> (Record, Vec<SizeTrips>, Nanos) {
         let plan = Plan {
             engine: "tcp".to_owned(),

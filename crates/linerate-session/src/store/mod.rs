@@ -1,12 +1,12 @@
 //! Record files: they are written during a run, and found and read afterwards.
 //!
-//! The guarantee: each frame is passed to the kernel in one write when its event arrives. If linerate crashes or is
-//! killed, no written frame is lost, and at most the frame that is being written. The file is flushed to disk
-//! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
-//! during a run may lose the record. A file is never overwritten, and only its owner may read it. A run that ends
-//! without a measurement leaves no file.
+//! Each frame is passed to the kernel in one write when its event arrives. If linerate crashes or
+//! is killed, no written frame is lost, except at most the one that is being written. The file is
+//! flushed to disk (`fdatasync`) only at the end of the run, because disk writes would disturb the
+//! measurement. So a power failure during a run may lose the record. A file is never overwritten,
+//! and only its owner may read it. A run that ends without a measurement leaves no file.
 //!
-//! A record that cannot be written never ends a run: see [`Recorder::problem`].
+//! If a record cannot be written, the run continues all the same: see [`Recorder::problem`].
 
 mod recorder;
 
@@ -24,16 +24,17 @@ pub use recorder::Recorder;
 /// File name extension of records.
 const EXTENSION: &str = "lnr";
 
-/// What stands before a note where a record is named: `note:before the new cable`.
+/// Prefix of a note where the user names a record by its note: `note:before the new cable`.
 const NOTE: &str = "note:";
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Most bytes at the beginning of a file in which its start has to lie. The longest that linerate writes is a tenth of it.
+/// Number of bytes at the beginning of a file in which the start frame
+/// must lie. The longest one that linerate writes is a tenth of this.
 const START: u64 = 16 << 10;
 
-/// Why a record cannot be shown. [`StoreError::hint`] says what helps.
+/// Why a record cannot be shown. [`StoreError::hint`] returns what helps.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Neither `XDG_STATE_HOME` nor `HOME` is set.
@@ -74,7 +75,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns the command or change that helps the user; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoPlace => "name a directory: --save DIR",
@@ -97,14 +98,14 @@ pub struct Loaded {
     pub path: PathBuf,
     /// The record in the file.
     pub record: Record,
-    /// Number of older records that have the same note, if the record was named by its note.
+    /// Number of older records with the same note, if the user named the record by its note.
     pub alike: usize,
     /// Part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 
 impl Loaded {
-    /// Says in words that other records have the same note; `None` if none has.
+    /// Returns a text that other records have the same note; `None` if no other record has it.
     pub fn choice(&self) -> Option<String> {
         let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let note = &self.record.start.note;
@@ -119,7 +120,8 @@ impl Loaded {
         self.damage.as_ref().is_some_and(|d| !d.cuts.is_empty())
     }
 
-    /// Says in words which parts of the record are lost and which survive; `None` if the file is complete.
+    /// Returns a text that describes which parts of the record are
+    /// lost and which survive; `None` if the file is complete.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
         let Record { hosts, steps, .. } = &self.record;
@@ -135,7 +137,7 @@ impl Loaded {
 /// Returns the user's folder for linerate's state: `$XDG_STATE_HOME/linerate`, otherwise `~/.local/state/linerate`;
 /// `None` if neither is an absolute path. `env` looks up an environment variable.
 pub fn state_directory(env: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    // XDG rule: a path that is not absolute counts as not set.
+    // Rule of XDG: a path that is not absolute is treated as not set.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
@@ -189,18 +191,18 @@ impl Store {
         Ok(paths)
     }
 
-    /// Returns the newest record file.
+    /// Returns the path of the newest record file.
     pub fn last(&self) -> Result<PathBuf, StoreError> {
         self.list()?.pop().ok_or_else(|| StoreError::NoneYet { dir: self.dir.clone() })
     }
 
-    /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, a path, or the note of
-    /// a record, of which the newest counts. `note:TEXT` is always a note.
+    /// Returns the path of the file that `which` names: `last`, the name of a record with or without `.lnr`, a path, or
+    /// the note of a record. If several records have the note, the newest is returned. `note:TEXT` is always a note.
     pub fn find(&self, which: &str) -> Result<PathBuf, StoreError> {
         self.choose(which).map(|(path, _)| path)
     }
 
-    /// Returns the file as [`Store::find`] does, and the number of older records that have the same note.
+    /// Returns the path as [`Store::find`] does, and the number of older records with the same note.
     fn choose(&self, which: &str) -> Result<(PathBuf, usize), StoreError> {
         if which == "last" {
             return Ok((self.last()?, 0));
@@ -216,7 +218,7 @@ impl Store {
         found.ok_or_else(|| StoreError::NotFound { name: which.to_owned(), dir: self.dir.clone() })
     }
 
-    /// The newest record with a note, and the number of older ones that have it.
+    /// Returns the newest record with a note, and the number of older records with this note.
     fn noted(&self, note: &str) -> Result<Option<(PathBuf, usize)>, StoreError> {
         if note.is_empty() {
             return Ok(None);
@@ -227,7 +229,7 @@ impl Store {
         Ok(newest.map(|path| (path, found.len())))
     }
 
-    /// Reads the record that `which` names, as for [`Store::find`].
+    /// Reads the record that `which` names; [`Store::find`] lists the possible names.
     pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
         let (path, alike) = self.choose(which)?;
         Ok(Loaded { alike, ..open(path)? })
@@ -246,7 +248,7 @@ pub fn open(path: PathBuf) -> Result<Loaded, StoreError> {
     }
 }
 
-/// Reads the start of the record in a file, and nothing behind it.
+/// Reads only the start of the record in a file.
 pub fn start(path: &Path) -> Result<Start, StoreError> {
     let bytes = regular(path).and_then(|file| {
         let mut bytes = Vec::new();
@@ -259,7 +261,7 @@ pub fn start(path: &Path) -> Result<Start, StoreError> {
 }
 
 /// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
-/// second. A name without a time, which somebody else gave, is older than all others, and sorts by itself.
+/// second. A file whose name has no time was named by the user. It sorts by its name, before all others.
 fn age(path: &Path) -> (String, Option<SystemTime>, String) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stamp: String = name.chars().take(recorder::STAMP).collect();
@@ -271,7 +273,7 @@ fn age(path: &Path) -> (String, Option<SystemTime>, String) {
     (stamp, modified, String::new())
 }
 
-/// Reads a whole file.
+/// Reads a whole file of at most [`LARGEST`] bytes.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     regular(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The sink that writes a record during the run.
+//! The sink that writes a record to a file during the run.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use linerate_units::stamp;
 use super::Loaded;
 use linerate_judge::event::{Event, RunControl, Sink};
 
-/// Length of the time at the start of a file's name, in characters: `2026-11-21T10-31-07`.
+/// Length of the timestamp at the start of a file's name, in characters: `2026-11-21T10-31-07`.
 pub(super) const STAMP: usize = 19;
 
-/// Most characters of a peer's name in a file's name.
+/// Largest number of characters of a peer's name that are used in a file's name.
 const PEER: usize = 64;
 
-/// Number of file names that are tried for the same second.
+/// Number of file names that are tried for records of the same second and peer.
 const SUFFIXES: u32 = 1000;
 
 /// Writes the events of one run to its own file, which is created at [`Event::Started`].
@@ -40,7 +40,7 @@ struct Open {
     file: File,
     /// Length of all complete frames, in bytes.
     length: u64,
-    /// Number of values in the steps written so far; a record has a limit.
+    /// Number of values in the steps written so far; a record may contain only a limited number.
     values: u64,
     /// Whether a step was written.
     measured: bool,
@@ -51,18 +51,18 @@ impl Recorder {
         Self { dir: dir.to_owned(), open: None, path: None, problem: None }
     }
 
-    /// Returns the path of the file, once the run has begun. The file may be incomplete if there is a
-    /// [`Self::problem`].
+    /// Returns the path of the file; `None` before the run has begun.
+    /// The file may be incomplete if there is a [`Self::problem`].
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Returns why the record is incomplete; only the first reason is kept.
+    /// Returns why the record is incomplete; `None` if it is complete. Only the first reason is kept.
     pub fn problem(&self) -> Option<&Gap> {
         self.problem.as_ref()
     }
 
-    /// Writes a record that is complete already: results of other programs.
+    /// Writes a record that is already complete: imported results of other programs.
     pub fn keep(&mut self, record: &Record) {
         self.begin(&record.start);
         if let Some(imported) = &record.imported {
@@ -74,7 +74,7 @@ impl Recorder {
         self.finish();
     }
 
-    /// Copies the file of a record, byte by byte, to a file of its own.
+    /// Copies the file of a record, byte by byte, to a new file.
     pub fn copy(&mut self, loaded: &Loaded) {
         let opened = File::open(&loaded.path)
             .and_then(|from| Ok((from, create(&self.dir, &loaded.record.start)?)));
@@ -87,7 +87,7 @@ impl Recorder {
         self.path = Some(path);
         if let Err(e) = copied {
             self.give_up(&format!("writing failed: {e}"), e.kind());
-            // Half a record would be taken for the last one.
+            // A file with half a record would be mistaken for the newest record.
             self.remove_unless_begun();
         }
         self.finish();
@@ -99,7 +99,7 @@ impl Recorder {
         self.open.as_mut().expect("a file was made").file = file;
     }
 
-    /// Creates the file and writes its first frame.
+    /// Creates the file and writes its start frame.
     fn begin(&mut self, start: &Start) {
         match create(&self.dir, start) {
             Ok((path, file)) => {
@@ -113,7 +113,7 @@ impl Recorder {
         }
     }
 
-    /// Removes the file if it has no start frame: it is empty, and would be mistaken for the last record.
+    /// Removes the file if it has no start frame: an empty file would be mistaken for the newest record.
     fn remove_unless_begun(&mut self) {
         if self.open.is_none()
             && let Some(path) = self.path.take()
@@ -143,8 +143,8 @@ impl Recorder {
         match open.file.write_all(bytes) {
             Ok(()) => open.length += bytes.len() as u64,
             Err(error) => {
-                // A partial frame would be reported as damage; without it, the record only ends early. If this fails
-                // too, the reader still handles the file.
+                // A partial frame would be reported as damage; without that frame, the record only ends early. If the
+                // truncation fails too, the reader still copes with the file.
                 let _ = open.file.set_len(open.length);
                 self.give_up(&format!("writing failed: {error}"), error.kind());
             }
@@ -160,7 +160,7 @@ impl Recorder {
         }
     }
 
-    /// Stops writing. If there is a reason already, it is kept.
+    /// Stops writing and stores the reason. An earlier reason is kept.
     fn give_up(&mut self, why: &str, kind: io::ErrorKind) {
         self.open = None;
         let place = self.path.as_ref().unwrap_or(&self.dir);
@@ -183,7 +183,8 @@ impl Sink for Recorder {
             Event::Ended(end) => {
                 self.write(&Frame::End(end));
                 if self.open.as_ref().is_some_and(|open| !open.measured) {
-                    // A run that measured nothing has told why, and is not the last one that can be shown.
+                    // A run that measured nothing has already reported why. Without
+                    // its file, the newest record is one that can be shown.
                     self.open = None;
                     self.remove_unless_begun();
                 }

@@ -59,7 +59,7 @@ fn step() -> Step {
     }
 }
 
-/// A run of one host and one step.
+/// Records a run with one host and one step.
 fn run(recorder: &mut Recorder) {
     recorder.event(&Event::Started(&start()));
     recorder.event(&Event::Host(&host("ripple")));
@@ -117,7 +117,7 @@ fn the_last_is_the_newest_by_the_time_in_its_name() {
         fs::write(temp.path().join(name), b"").unwrap();
     }
     assert!(store.last().unwrap().ends_with("2026-11-21T10-31-08-a.lnr"));
-    // A name without a time is never the last where others are.
+    // A file whose name has no time is never the newest record if there are others.
     fs::write(temp.path().join("z copy.lnr"), b"").unwrap();
     assert!(store.last().unwrap().ends_with("2026-11-21T10-31-08-a.lnr"));
     assert!(store.list().unwrap()[0].ends_with("z copy.lnr"));
@@ -196,7 +196,7 @@ fn what_is_missing_is_said_with_what_helps() {
     fs::write(&text, "not a record at all").unwrap();
     let error = store.load(text.to_str().unwrap()).unwrap_err();
     assert!(error.to_string().ends_with("this is not a record of linerate"));
-    // A device without an end is refused, not read.
+    // A device is refused because it may have no end.
     let error = store.load("/dev/zero").unwrap_err();
     assert!(matches!(error, StoreError::Read { .. }), "{error}");
 }
@@ -254,9 +254,9 @@ fn a_full_disk_is_said_once_with_what_helps() {
     assert_eq!(recorder.problem(), Some(&first));
 }
 
-/// Writes a run of a thousand hosts in a process whose files may have `blocks` blocks, which stands
-/// in for a disk that fills up: it works for every user. `test` names the calling test, which does
-/// no more than this in that process.
+/// Writes a run of a thousand hosts in a child process whose files may have at
+/// most `blocks` blocks. This simulates a disk that fills up, and works for every
+/// user. `test` names the calling test, which does only this in the child process.
 fn with_full_disk(test: &str, blocks: u32) -> Option<Store> {
     const CHILD: &str = "LINERATE_TEST_FULL_DISK";
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -277,7 +277,7 @@ fn with_full_disk(test: &str, blocks: u32) -> Option<Store> {
     Some(Store::new(dir))
 }
 
-/// Writes until the file may not grow, and checks that the run would have gone on.
+/// Writes until the file may not grow, and checks that the run would have continued.
 fn fill(dir: &Path) {
     let mut recorder = Store::new(dir).recorder();
     recorder.event(&Event::Started(&start()));
@@ -312,7 +312,7 @@ fn a_file_without_even_a_start_is_not_left_behind() {
     assert!(matches!(error, StoreError::NoneYet { .. }), "{error}");
 }
 
-/// Keeps a run with a note; its name.
+/// Records a run with a note; returns the record's name.
 fn noted(store: &Store, note: &str) -> String {
     let mut recorder = store.recorder();
     let note = note.to_owned();

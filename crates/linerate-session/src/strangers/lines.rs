@@ -1,16 +1,16 @@
-//! Log lines, with a limit per second, so that a flood of unauthenticated connections does not fill a disk.
+//! Log lines, with a limit per second, so that a flood of unauthenticated connections does not fill the disk.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Callback for a log line without its time: an arrival, a refusal, the end of a session.
+/// Callback that receives a log line, without a time: about an arrival, a refusal, or the end of a session.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 const LINES_PER_SECOND: u32 = 10;
-/// Most characters of a line, which may contain text from a peer.
+/// Largest number of characters of a line, which may contain text from a peer.
 const LINE_MAX: usize = 300;
 
-/// Logs lines up to a rate, and counts the lines above it. Clones share one count.
+/// Logs lines up to a number per second, and counts the lines beyond it. Clones share one count.
 #[derive(Clone)]
 pub(crate) struct Lines {
     log: Log,
@@ -38,7 +38,7 @@ impl Lines {
         }
     }
 
-    /// Logs `line`, or counts it if there were too many in this second.
+    /// Logs `line`. If there were too many lines in this second, counts it instead.
     pub(crate) fn say(&self, line: &str) {
         self.say_at(line, Instant::now());
     }
@@ -63,7 +63,7 @@ impl Lines {
         self.write(line);
     }
 
-    /// Logs how many lines were suppressed, if any: this must be the last call.
+    /// Logs how many lines were suppressed, if any. This must be the last call.
     pub(crate) fn finish(&self) {
         self.catch_up(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -108,7 +108,7 @@ mod tests {
             let heard = heard.lock().unwrap();
             assert_eq!(heard[heard.len() - 2..], ["a 5 more lines like these", "a y"]);
         }
-        // Nothing was kept back since.
+        // No line was suppressed since then.
         lines.finish();
         assert_eq!(heard.lock().unwrap().len(), LINES_PER_SECOND as usize + 2);
         for _ in 0..LINES_PER_SECOND {

@@ -1,11 +1,11 @@
-//! Strangers: connections that are not authenticated yet. Both servers handle theirs in one poll loop without
-//! threads.
+//! Strangers: connections that are not authenticated yet. Each
+//! server handles its strangers in one poll loop, without threads.
 //!
-//! Each has a small time budget. The number of strangers is limited for each address and in total. A stranger that
-//! finds no free place displaces another one, but never one whose address has fewer places: many connections from one
-//! address displace only each other.
+//! Each stranger has only a short time. The number of strangers is limited for each address and in total. If there is
+//! no free place for a new one, it displaces an older one, but never one whose address has fewer places. So many
+//! connections from one address displace only each other.
 //!
-//! A [`Doorman`] handles their messages; this module knows no protocol.
+//! A [`Doorman`] handles the messages of strangers; this module contains nothing of their protocol.
 
 mod lines;
 
@@ -22,54 +22,54 @@ use crate::net::{Stop, timespec};
 pub(crate) use lines::Lines;
 pub use lines::Log;
 
-/// Time in which no connection is accepted after the system ran out of descriptors.
+/// Time for which no connection is accepted after the system ran out of file descriptors.
 const REST: Duration = Duration::from_millis(100);
 
-/// Why a stranger is dropped, for the log.
+/// Reason why a stranger is dropped, for the log.
 pub(crate) type Refusal = &'static str;
 
-/// Limits of strangers: their networks and their number.
+/// Limits of strangers: from which networks they may connect, their number, and their time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
-    /// Networks from which connections are accepted; all if the list is empty.
+    /// Networks from which connections are accepted; if empty, all networks.
     pub(crate) allow: &'a [IpNet],
-    /// Most strangers in total.
+    /// Largest number of strangers in total.
     pub(crate) all: usize,
-    /// Most strangers of one address (IPv6: one /64).
+    /// Largest number of strangers from one address (IPv6: from one /64).
     pub(crate) each_address: usize,
-    /// Time in which a stranger must send its whole message.
+    /// Time within which a stranger must send its whole message.
     pub(crate) time: Duration,
 }
 
-/// A connection that has proved nothing yet.
+/// A connection that is not authenticated yet.
 pub(crate) struct Stranger<S> {
     /// Non-blocking connection of the stranger.
     pub(crate) stream: TcpStream,
     /// Address from which the stranger connects.
     pub(crate) from: IpAddr,
-    /// Bytes that were received so far.
+    /// Bytes that were received from the stranger so far.
     pub(crate) received: S,
     until: Instant,
 }
 
 /// Reads from strangers, and admits those that have sent a complete message.
 pub(crate) trait Doorman {
-    /// Bytes that a stranger has sent.
+    /// Bytes that a stranger has sent so far.
     type Received: Default;
 
-    /// Reason for a stranger whose time is up.
+    /// Reason for dropping a stranger whose time is up.
     const LATE: Refusal;
-    /// Reason for a stranger whose place another one takes.
+    /// Reason for dropping a stranger that another one displaces.
     const CROWDED: Refusal;
 
-    /// Reads available bytes, without waiting; returns true once the message is complete.
+    /// Reads the available bytes without waiting; returns true once the message is complete.
     fn hear(&self, stranger: &mut Stranger<Self::Received>) -> Result<bool, Refusal>;
 
     /// Admits a stranger whose message is complete.
     fn admit(&self, stranger: Stranger<Self::Received>) -> Result<(), Refusal>;
 }
 
-/// Numbers of connections by outcome, for the last log line of a server.
+/// Number of connections by outcome, for the last log line of a server.
 #[derive(Default)]
 struct Tally {
     admitted: u64,
@@ -110,11 +110,11 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Handles strangers until the stop is requested. Sleeps without wake-ups while there are none.
+    /// Handles strangers until a stop is requested. While there are none, the thread sleeps and is not woken.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         while !self.stop.requested() {
             let (arrivals, talkers) = self.wait()?;
-            // The order of arrival is kept, because it numbers the streams of an iperf3 test.
+            // The order of arrival is kept, because the streams of an iperf3 test are numbered in this order.
             let mut gone = 0;
             for at in talkers {
                 gone += usize::from(self.hear(at - gone));
@@ -131,7 +131,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         Ok(())
     }
 
-    /// Waits for listeners with arrivals, and for strangers with bytes to read.
+    /// Waits for listeners with new connections, and for strangers that have sent bytes. Returns the indices of both.
     fn wait(&mut self) -> io::Result<(Vec<usize>, Vec<usize>)> {
         let now = Instant::now();
         self.rest_until = self.rest_until.filter(|until| *until > now);
@@ -154,7 +154,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         Ok((ready(listening), ready(talking)))
     }
 
-    /// Reads from a stranger; returns true if it has left.
+    /// Reads from a stranger. Returns true if the stranger was admitted or dropped.
     fn hear(&mut self, at: usize) -> bool {
         match self.doorman.hear(&mut self.inside[at]) {
             Ok(false) => false,
@@ -175,7 +175,8 @@ impl<'a, D: Doorman> Strangers<'a, D> {
     }
 
     fn accept(&mut self, listener: usize) {
-        // Only one connection is accepted at a time: the loop returns for more after it has checked the others.
+        // Only one connection is accepted here: the caller's loop
+        // returns for more after it has checked the other sockets.
         match self.listeners[listener].accept() {
             Ok((stream, from)) => {
                 self.arrive(stream, from.ip().to_canonical());
@@ -187,7 +188,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
                     self.rest_until = Some(Instant::now() + REST);
                 }
             }
-            // The other side closed the connection in the meantime.
+            // The other side has already closed the connection.
             Err(_) => {}
         }
     }
@@ -222,14 +223,14 @@ impl<'a, D: Doorman> Strangers<'a, D> {
         }
     }
 
-    /// Drops the oldest stranger of the address group with the most strangers; returns false if there are none.
+    /// Drops the oldest stranger of the address group with the most strangers; returns false if there are no strangers.
     fn relieve(&mut self) -> bool {
         let mut crowds = HashMap::new();
         for stranger in &self.inside {
             *crowds.entry(group(stranger.from)).or_insert(0) += 1;
         }
         let all = self.inside.iter().enumerate().rev();
-        // The iteration is reversed, so that the oldest of equals is chosen.
+        // The iteration is reversed, so that of several such strangers the oldest is chosen.
         let most = all.max_by_key(|(_, stranger)| crowds[&group(stranger.from)]);
         let at = most.map(|(at, _)| at);
         if let Some(at) = at {
@@ -261,7 +262,7 @@ fn ready(fds: &[PollFd<'_>]) -> Vec<usize> {
     all.filter(|(_, f)| !f.revents().is_empty()).map(|(at, _)| at).collect()
 }
 
-/// Returns the address group of an address: addresses of which one party can have many count as one.
+/// Returns the address group of an address. One party can have many IPv6 addresses, so each /64 is one group.
 pub(crate) fn group(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -269,7 +270,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether the system has no descriptor or no memory left for another connection.
+/// Returns whether the system has no file descriptor or no memory left for another connection.
 fn exhausted(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -1,4 +1,4 @@
-//! Who has to leave when there is no place.
+//! Tests of which stranger is dropped if there is no free place.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::*;
 const ANYONE: Bounds<'static> =
     Bounds { allow: &[], all: 9, each_address: 9, time: Duration::from_secs(60) };
 
-/// Lets nobody in.
+/// A doorman that admits nobody.
 struct Deaf;
 
 impl Doorman for Deaf {
@@ -23,7 +23,7 @@ impl Doorman for Deaf {
     }
 }
 
-/// Ends of connections from these addresses, one after the other.
+/// Makes connections from these addresses, one after the other; returns the clients' ends.
 fn arrive(from: &[&str], bounds: Bounds<'_>) -> Vec<TcpStream> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,14 +39,14 @@ fn arrive(from: &[&str], bounds: Bounds<'_>) -> Vec<TcpStream> {
     }
     let gone = strangers.tally.sent_away + strangers.tally.not_allowed;
     assert_eq!(strangers.inside.len() + gone as usize, from.len());
-    // Those still inside get a last byte, which distinguishes them from those sent away.
+    // Strangers that were not dropped get a last byte, which distinguishes them from dropped ones.
     for stranger in strangers.inside {
         io::Write::write_all(&mut &stranger.stream, b"!").unwrap();
     }
     ends
 }
 
-/// Which of them stayed.
+/// Returns for each of these addresses whether its connection was not dropped.
 fn stayed(from: &[&str], all: usize, each_address: usize) -> Vec<bool> {
     let bounds = Bounds { all, each_address, ..ANYONE };
     words(arrive(from, bounds))
@@ -62,7 +62,7 @@ fn a_crowd_crowds_out_itself() {
     let from = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2"];
     assert_eq!(stayed(&from, 9, 3), [true, false, true, true, true]);
     assert_eq!(stayed(&from, 9, 4), [true; 5]);
-    // One network of IPv6 is one address.
+    // All addresses of one IPv6 /64 count as one address.
     let from = ["fe80::1", "fe80::ffff:1:2:3", "fe80:0:0:1::1"];
     assert_eq!(stayed(&from, 9, 1), [false, true, true]);
 }
@@ -72,7 +72,7 @@ fn where_all_places_are_taken_the_largest_crowd_gives_one() {
     let from = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.3", "10.0.0.4"];
     assert_eq!(stayed(&from, 4, 3), [true, true, false, true, true]);
     assert_eq!(stayed(&from, 5, 3), [true; 5]);
-    // Of equals the oldest goes.
+    // If no address has more strangers than another, the oldest stranger is dropped.
     let from = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
     assert_eq!(stayed(&from, 2, 2), [false, true, true]);
 }

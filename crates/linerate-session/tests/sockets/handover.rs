@@ -1,4 +1,4 @@
-//! Ways to hand payload over, over real sockets on loopback.
+//! Tests of the ways to pass payload to the kernel, over real sockets on loopback.
 
 use std::thread;
 
@@ -31,9 +31,9 @@ fn each_way_arrives_to_the_byte_in_step_after_step() {
                 let Some(ends) = pair.moves(&step(&[id], 10, 40, 10)) else {
                     return;
                 };
-                // The kernel may have no room to hold the pages of an ordinary user.
+                // The kernel may refuse to hold so many pages for an ordinary user.
                 let mut gaps = ends.iter().flat_map(|end| &end.gaps);
-                let of_room = copy.is_told();
+                let of_room = copy.is_reported();
                 assert!(gaps.all(|gap| of_room && gap.what == "set.copy"), "{copy:?}");
             }
             pair.near.release(id);
@@ -53,9 +53,9 @@ fn the_end_that_sends_without_a_copy_counts_what_became_of_it() {
         let at = |side| &ends[usize::from(side == Side::Far)];
         let count = |metric| last(at(direction.sender()), id, metric).unwrap();
         let (sends, done) = (count(ZEROCOPY_SENDS), count(ZEROCOPY_COMPLETIONS));
-        // The kernel may be through with a send before its thread has counted it.
+        // The kernel may have completed a send before the sending thread counts it.
         assert!(0 < done && done <= sends + 1, "{done} of {sends}");
-        // Packets that stay on a machine are copied when they are delivered.
+        // Packets that stay on one machine are copied when they are delivered.
         assert_eq!(count(ZEROCOPY_COPIED), done);
         let gaps = at(direction.sender()).gaps.len();
         assert_eq!(count(ZEROCOPY_REFUSED) > 0, gaps > 0);
@@ -69,7 +69,7 @@ fn the_end_that_sends_without_a_copy_counts_what_became_of_it() {
 #[test]
 fn without_room_to_hold_pages_payload_is_copied_and_that_is_told() {
     let refused = thread::spawn(|| {
-        // Its turn first: the limit holds for the whole process.
+        // The turn is taken first, because the limit of held pages applies to the whole process.
         let mut pair = Pair::new();
         without_the_right();
         let plan = stream(0, Direction::Forward, knobs(Handover::Zerocopy, 1, 50_000));

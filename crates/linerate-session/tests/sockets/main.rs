@@ -1,4 +1,4 @@
-//! Steps over real sockets on loopback.
+//! Tests of steps over real sockets on loopback.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod handover;

@@ -1,4 +1,4 @@
-//! Both ends of shared memory in one process.
+//! Tests of shared memory with both ends in one process.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use linerate_record::EndReadings;
 use linerate_session::end::{LocalEnd, Running};
 use linerate_units::{Bytes, Nanos};
 
-/// Bytes that a ring holds unless it is asked to hold more.
+/// Bytes that a ring holds by default.
 const RING: u64 = 1 << 20;
-/// Largest message.
+/// Size of the largest message, in bytes.
 const SIZE_MAX: u64 = 16 << 20;
 
 fn plan(pattern: Pattern, change: impl FnOnce(&mut Knobs)) -> SetPlan {
@@ -25,7 +25,7 @@ fn plan(pattern: Pattern, change: impl FnOnce(&mut Knobs)) -> SetPlan {
     SetPlan { id: 0, pattern, knobs }
 }
 
-/// Runs two steps of a set; what both ends read.
+/// Runs two steps of a set; returns the readings of both ends for each step.
 fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
     let end =
         |side| LocalEnd::new(side, "shm", Arc::new(Live::new()), IpAddr::from([127, 0, 0, 1]));

@@ -1,4 +1,4 @@
-//! Two ends of a path over loopback, in one process.
+//! Support for tests: two ends of a path over loopback, in one process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use linerate_units::{Bytes, Nanos};
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 type Made = Result<Vec<OwnedFd>, LoadError>;
 
-/// Dials; the options are set after connecting, since std cannot before.
+/// Makes connections to this address. Options are set only after connecting, because std cannot set them before.
 pub(crate) struct Dial(pub(crate) SocketAddr);
 
 impl Lines for Dial {
@@ -34,7 +34,7 @@ impl Lines for Dial {
     }
 }
 
-/// Accepts, in the order in which the other end dials.
+/// Accepts connections, in the order in which the other end makes them.
 pub(crate) struct Accept(pub(crate) TcpListener);
 
 impl Lines for Accept {
@@ -69,7 +69,7 @@ pub(crate) fn end(side: Side, engine: &str) -> LocalEnd {
     LocalEnd::new(side, engine, Arc::new(Live::default()), HERE)
 }
 
-/// Both ends, and the machine to themselves.
+/// Both ends of a path, and the turn during which no other test uses this machine.
 pub(crate) struct Pair {
     turn: Rc<Turn>,
     pub(crate) near: LocalEnd,
@@ -82,7 +82,7 @@ impl Pair {
         Self::on(&Rc::new(turn()), machines.map(|m| m as Arc<dyn Machine>))
     }
 
-    /// Both ends, whose readings come from these machines, near first.
+    /// Makes both ends. Their readings are taken from these machines, that of the near end first.
     pub(crate) fn on(turn: &Rc<Turn>, machines: [Arc<dyn Machine>; 2]) -> Self {
         let [near, far] = machines;
         let mut near = LocalEnd::new(Side::Near, "tcp", near, HERE);
@@ -117,8 +117,8 @@ impl Pair {
         [near, far]
     }
 
-    /// Runs a step in which payload moves: one of a few milliseconds may end before a busy machine let both ends
-    /// begin. `None` where it was so each time.
+    /// Runs a step until payload moves in it: a step of a few milliseconds may end on a busy machine before both ends
+    /// began. Returns `None` if no payload moved in any attempt.
     pub(crate) fn moves(&mut self, plan: &StepPlan) -> Option<[EndReadings; 2]> {
         ask(&self.turn(), || {
             let ends = self.run(plan);
@@ -136,7 +136,7 @@ fn is_moved(bytes: u64) -> Result<(), String> {
     moved.then_some(()).ok_or_else(|| "no payload".to_owned())
 }
 
-/// Planted: a step in which nothing moves.
+/// Planted: a step in which no payload moves.
 #[test]
 fn a_step_without_payload_is_no_answer() {
     assert_eq!(is_moved(1), Ok(()));
@@ -166,8 +166,8 @@ pub(crate) fn step(sets: &[u32], washout_ms: u64, measure_ms: u64, tick_ms: u64)
     }
 }
 
-/// Checks on every stream that one end received exactly the bytes that the other sent, and returns their
-/// number.
+/// Asserts for every stream that one end received exactly the bytes
+/// that the other end sent. Returns the number of these bytes.
 pub(crate) fn assert_exact(ends: &[EndReadings; 2]) -> u64 {
     let [near, far] = ends;
     assert_eq!(near.totals.len(), far.totals.len());
@@ -180,7 +180,7 @@ pub(crate) fn assert_exact(ends: &[EndReadings; 2]) -> u64 {
     near.totals.iter().map(|t: &Total| t.sent.max(t.received)).sum()
 }
 
-/// Waits for something, for a time that only a broken program reaches.
+/// Waits until `what` returns true. The time limit is so long that only a broken program reaches it.
 pub(crate) fn eventually(mut what: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if what() {

@@ -1,4 +1,4 @@
-//! Payload moved by io_uring at both ends, over real sockets on loopback.
+//! Tests of payload that both ends move by io_uring, over real sockets on loopback.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn knobs(streams: u32, size: u64) -> Knobs {
     }
 }
 
-/// A receiver that takes so long for each byte that its sender waits for room most of the time.
+/// Settings with a receiver that works so long for each byte that its sender waits for room most of the time.
 fn slow() -> Knobs {
     Knobs {
         extra_work: ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: 20_000 },
@@ -35,8 +35,9 @@ fn slow() -> Knobs {
     }
 }
 
-/// Whether this machine has it; where it does not, the ends say so and copy, which other tests check. An ordinary user may
-/// hold too few pages in memory, which is no fault of the machine: root runs these tests as well.
+/// Returns whether this machine has io_uring. Without it, the ends report a gap
+/// and copy, which other tests check. For an ordinary user, the kernel may also
+/// hold too few pages, which is no lack of the machine: root runs these tests too.
 fn is_there(gaps: &[Gap]) -> bool {
     let refused = gaps.iter().find(|gap| gap.what == "set.copy");
     if let Some(gap) = refused.filter(|_| rustix::process::geteuid().is_root()) {
@@ -79,7 +80,8 @@ fn the_sending_end_counts_what_became_of_it() {
         let count = |metric| last(at(direction.sender()), id, metric).unwrap();
         let (sends, done) = (count(ZEROCOPY_SENDS), count(ZEROCOPY_COMPLETIONS));
         assert!(0 < done && done <= sends + 1, "{done} of {sends}");
-        // Packets that stay on a machine are copied when they are delivered. A row may be read between the counts.
+        // Packets that stay on one machine are copied when they are
+        // delivered. The row may be read between the two counts.
         let copied = count(ZEROCOPY_COPIED);
         assert!(copied.abs_diff(done) <= 1, "{copied} of {done}");
         let gaps = at(direction.sender()).gaps.len();
@@ -121,7 +123,7 @@ fn an_abort_returns_promptly_whichever_end_it_is_of() {
         };
         aborted.abort();
         assert!(!aborted.finish().totals[0].complete);
-        // Its connection is shut down, which ends the other one's thread as well.
+        // The connection of the aborted end is shut down, so the other end's thread ends as well.
         assert!(!other.finish().totals[0].complete);
         assert!(began.elapsed() < Duration::from_secs(20));
         for end in [&mut pair.near, &mut pair.far] {
@@ -135,8 +137,8 @@ fn an_abort_returns_promptly_whichever_end_it_is_of() {
 
 #[test]
 fn an_end_that_may_hold_no_pages_copies_and_says_so() {
-    let told = thread::spawn(|| {
-        // Its turn first: the limit holds for the whole process.
+    let reported = thread::spawn(|| {
+        // The turn is taken first, because the limit of held pages applies to the whole process.
         let mut pair = Pair::new();
         without_the_right();
         within(0, || {
@@ -144,7 +146,7 @@ fn an_end_that_may_hold_no_pages_copies_and_says_so() {
             (ends, pair.run(&step(&[0], 10, 40, 10)))
         })
     });
-    let ([near, _], ends) = told.join().unwrap();
+    let ([near, _], ends) = reported.join().unwrap();
     assert!(assert_exact(&ends) > 0);
     let [gap] = near.gaps.as_slice() else {
         panic!("one gap for all streams: {:?}", near.gaps);
@@ -156,17 +158,17 @@ fn an_end_that_may_hold_no_pages_copies_and_says_so() {
 
 #[test]
 fn one_that_may_hold_fewer_than_it_needs_copies_what_it_must() {
-    let told = thread::spawn(|| {
+    let reported = thread::spawn(|| {
         let mut pair = Pair::new();
         without_the_right();
-        // Enough to be asked whether it may, and not for payload.
+        // These pages suffice to set up io_uring, but not for payload.
         within(64 * 1024, || {
             let plan = stream(0, Direction::Forward, knobs(1, 1 << 20));
             let ends = pair.connect(&plan);
             (ends, pair.run(&step(&[0], 10, 40, 10)))
         })
     });
-    let (ends, [near, far]) = told.join().unwrap();
+    let (ends, [near, far]) = reported.join().unwrap();
     if !ends.iter().all(|end| is_there(&end.gaps)) {
         return;
     }

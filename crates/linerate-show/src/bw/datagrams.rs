@@ -1,4 +1,4 @@
-//! The counts of datagrams, on a page.
+//! Shows the counts of datagrams on a page.
 
 use linerate_judge::model::Counted;
 use linerate_units::stats::percentile;
@@ -8,7 +8,7 @@ use super::super::words::{count, share};
 use super::super::{Document, Tone};
 use super::{Datagrams, DirectionResult};
 
-/// The lines of a direction that sends datagrams.
+/// Writes the lines about datagrams in one direction.
 pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Datagrams) {
     if let Some(text) = sent(result, datagrams) {
         doc.entry("sent", &[(Tone::Plain, &text)], 2);
@@ -31,8 +31,8 @@ pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Da
     }
 }
 
-/// A remark about the last datagrams, which a receiver of iperf3 does not count: it does not know where the
-/// stream ends. Both ends of a step of linerate's own count to the last datagram.
+/// A remark about the last datagrams sent, if an iperf3 server receives: it does not know where the stream ends, so
+/// it does not count them. With linerate at both ends every datagram is counted.
 fn after(datagrams: &Datagrams) -> String {
     match datagrams.after() {
         Some(n) if n > 0 && datagrams.counted.reordered.is_none() => {
@@ -44,11 +44,13 @@ fn after(datagrams: &Datagrams) -> String {
     }
 }
 
-/// `105 Mb/s, 105 Mb/s asked for, kept by the sending program's own clock`.
+/// The sent rate in words: `105 Mb/s, 105 Mb/s requested, timed by the sending program's own clock`.
 fn sent(result: &DirectionResult, datagrams: &Datagrams) -> Option<String> {
     let (bytes, time) = result.sent()?;
-    let how = match datagrams.asked {
-        Some(asked) => format!("{asked} requested, timed by the sending program's own clock"),
+    let how = match datagrams.requested {
+        Some(requested) => {
+            format!("{requested} requested, timed by the sending program's own clock")
+        }
         None => "as fast as the sending program can".to_owned(),
     };
     let waited = datagrams.counted.refused.filter(|n| *n > 0);
@@ -60,21 +62,22 @@ fn sent(result: &DirectionResult, datagrams: &Datagrams) -> Option<String> {
     Some(format!("{rate}, {how}{}", waited.unwrap_or_default()))
 }
 
-/// `21 datagrams each 248 us asked for; really 249 us p50, 312 us p99`.
+/// The bursts in words: `21 datagrams each 248 us requested; 249 us p50, 312 us p99 achieved`.
 fn bursts(datagrams: &Datagrams) -> Option<String> {
-    let ((burst, gaps), asked) = (datagrams.bursts.as_ref()?, datagrams.gap()?);
-    let told: Vec<String> = [50.0, 99.0]
+    let ((burst, gaps), requested) = (datagrams.bursts.as_ref()?, datagrams.gap()?);
+    let reported: Vec<String> = [50.0, 99.0]
         .iter()
         .filter_map(|p| Some(format!("{} p{p}", Nanos(percentile(gaps, p / 100.0)?))))
         .collect();
     let which = count(*burst, "datagram");
-    let real = told.join(", ");
-    (!told.is_empty()).then(|| format!("{which} each {asked} requested; {real} achieved"))
+    let real = reported.join(", ");
+    (!reported.is_empty()).then(|| format!("{which} each {requested} requested; {real} achieved"))
 }
 
-/// The loss, and its place as far as it is known. Sockets count coalesced datagrams as one.
+/// The share of datagrams lost, and where they were lost if that is known. The socket's count is a lower bound: it
+/// counts coalesced datagrams as one.
 fn lost(counted: &Counted) -> String {
-    let Counted { came, lost, .. } = *counted;
+    let Counted { received, lost, .. } = *counted;
     if lost == 0 {
         return "none".to_owned();
     }
@@ -83,15 +86,15 @@ fn lost(counted: &Counted) -> String {
         Some(0) => "none of them at the receiver's socket".to_owned(),
         Some(n) => format!("{n} or more of them at the receiver's socket, whose buffer was full"),
     };
-    let all = came + lost;
+    let all = received + lost;
     format!("{} ({lost} of {all}), {place}", share(lost, all))
 }
 
-/// The order of arrival of datagrams, in words; `None` if the receiver does not count it.
+/// The shares of datagrams received out of order and twice, in words; `None` if the receiver does not count them.
 fn order(counted: &Counted) -> Option<String> {
     let part = |n: u64, none: &str, some: &str| match n {
         0 => none.to_owned(),
-        n => format!("{} {some}", share(n, counted.came)),
+        n => format!("{} {some}", share(n, counted.received)),
     };
     let late = part(counted.reordered?, "none out of order", "out of order");
     let twice = part(counted.duplicated?, "none twice", "twice");
@@ -105,7 +108,7 @@ mod tests {
     const COUNTED: Counted = Counted {
         sent: Some(1000),
         refused: Some(0),
-        came: 900,
+        received: 900,
         lost: 100,
         at_socket: Some(40),
         reordered: Some(0),
@@ -126,10 +129,10 @@ mod tests {
 
     #[test]
     fn order_is_of_what_came() {
-        let told = |counted| order(&counted).unwrap_or_default();
-        assert_eq!(told(COUNTED), "none out of order, 1.0 % twice");
+        let result_of = |counted| order(&counted).unwrap_or_default();
+        assert_eq!(result_of(COUNTED), "none out of order, 1.0 % twice");
         let late = Counted { reordered: Some(90), duplicated: Some(0), ..COUNTED };
-        assert_eq!(told(late), "10.0 % out of order, none twice");
+        assert_eq!(result_of(late), "10.0 % out of order, none twice");
         let untold = Counted { reordered: None, ..COUNTED };
         assert_eq!(order(&untold), None);
     }

@@ -1,4 +1,4 @@
-//! The view of a test with an iperf3 server: a usual record, in which the far end reports sums only.
+//! The result of a test with an iperf3 server: it is made from a usual record in which the far end reports sums only.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,20 +14,21 @@ use super::super::flows::Look;
 use super::own::untold;
 use super::{FarEnd, Probe};
 
-/// Connections that are judged at most, those that carry most.
-const MOST: usize = 16;
+/// Largest number of connections that are judged: those that carried most.
+const MOST_CONNECTIONS: usize = 16;
 
-/// This end's connections of a test.
+/// The connections of a test, as this end sees them.
 #[derive(Debug)]
 pub struct Connections {
-    /// Both ends of each stream, this one first.
+    /// The two socket addresses of each stream, this end's first.
     pub ends: Vec<[SocketAddr; 2]>,
-    /// The address of this program.
+    /// The process that owns the connections: this program.
     pub owner: Owner,
 }
 
 impl Probe {
-    /// Makes the result of a record with one iperf3 test, with the server `target` at `address`.
+    /// Makes the result of a record with one iperf3 test. `target` is the server as typed, `address` its address
+    /// and port.
     pub fn iperf3(target: &str, address: &str, record: &Record, connections: &Connections) -> Self {
         let mut probe = Self::of(FarEnd::Iperf3, target, address, record, None);
         let Some(step) = record.steps.first() else {
@@ -35,7 +36,7 @@ impl Probe {
         };
         for result in &mut probe.results {
             if result.direction == Direction::Reverse {
-                // A server does not report how it passes payload to its kernel.
+                // An iperf3 server does not report how it hands payload to its kernel.
                 result.handed = None;
             }
         }
@@ -44,8 +45,8 @@ impl Probe {
         let lacking: Vec<_> =
             results.flat_map(|result| untold(result, transport, &[Side::Near])).collect();
         probe.gaps.extend(lacking);
-        let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
-        probe.gaps.extend(told.iter().cloned());
+        let reported = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
+        probe.gaps.extend(reported.iter().cloned());
         if transport.has(Feature::Connections) {
             probe.look = look(record, step, connections, probe.lasted);
         }
@@ -53,24 +54,24 @@ impl Probe {
     }
 }
 
-/// The connections as `linerate flows` would see them: judged from one end alone.
+/// Judges the connections as `linerate flows` does: from the readings of this end alone.
 fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) -> Option<Look> {
     let near = step.ends.first()?;
     let mut flows: Vec<(i64, Flow)> = (0..connections.ends.len())
         .filter_map(|stream| flow(record, step, near, connections, stream))
         .collect();
-    // For a connection that carried nothing, the sending end is unknown.
+    // A connection that carried nothing is left out: its sending end is unknown.
     flows.retain(|(carried, _)| *carried > 0);
     flows.sort_by_key(|(carried, _)| std::cmp::Reverse(*carried));
     let seen = Seen {
         connections: connections.ends.len(),
-        flows: flows.into_iter().take(MOST).map(|(_, flow)| flow).collect(),
+        flows: flows.into_iter().take(MOST_CONNECTIONS).map(|(_, flow)| flow).collect(),
         gaps: Vec::new(),
     };
     Some(Look::judge(seen, step.trouble.is_none(), lasted, Duration::ZERO))
 }
 
-/// One connection, with the payload that it carried.
+/// One connection, with the payload bytes that it carried.
 fn flow(
     record: &Record,
     step: &Step,
@@ -95,7 +96,7 @@ fn flow(
     let prefix = format!("s{}/", set.plan.id);
     let of_set = |t: &&Table| t.source == "thread" && t.subject.starts_with(&prefix);
     let threads: Vec<&Table> = near.tables.iter().filter(of_set).collect();
-    // Several streams may share a thread.
+    // Several streams may share a thread: then each of them gets that thread's table.
     let thread = threads.get(stream % threads.len().max(1)).copied();
     let host = near.tables.iter().filter(|t| is_of_the_host(&t.source));
     let tables = [Some(tcp), about("socket"), thread.cloned()];
@@ -114,7 +115,7 @@ fn flow(
     Some((carried[0].max(carried[1]), flow))
 }
 
-/// The set of a step that carries its load.
+/// The set of streams that carries the load of a step.
 fn loaded<'a>(record: &'a Record, step: &Step) -> Option<&'a Set> {
     let is_load = |set: &&Set| {
         step.plan.sets.contains(&set.plan.id) && set.plan.pattern.direction().is_some()
@@ -122,7 +123,7 @@ fn loaded<'a>(record: &'a Record, step: &Step) -> Option<&'a Set> {
     record.sets.iter().find(is_load)
 }
 
-/// A table of a connection over the time that counts.
+/// The rows of a connection's table after the washout, which does not count.
 fn counted(table: &Table, washout: Nanos) -> Table {
     let from = table.at.partition_point(|at| *at < washout.0);
     let mut counted = Table { subject: Flow::SUBJECT.to_owned(), ..table.clone() };
@@ -133,7 +134,7 @@ fn counted(table: &Table, washout: Nanos) -> Table {
     counted
 }
 
-/// Whether a source is about the host, and not about this program's own streams.
+/// Whether the readings of a source are about the host, not about this program's own streams.
 fn is_of_the_host(source: &str) -> bool {
     const OWN: [&str; 7] = ["worker", "thread", "process", "tcp", "socket", "udp", "zerocopy"];
     !OWN.contains(&source)

@@ -1,6 +1,6 @@
-//! One measurement of throughput, for programs.
+//! The result of `linerate bw` as a JSON document.
 //!
-//! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
+//! The schema of the document is made from `Output`. Keys contain the units; integers stay below 2^53; unknown
 //! values are `null`.
 
 use linerate_facts::Gap;
@@ -33,7 +33,7 @@ pub(crate) struct Output<'a> {
     /// The far end in the form that the user typed.
     target: &'a str,
     far_end: FarEnd,
-    /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
+    /// Address and port of the far end. Empty if there is no far end, and for a saved record.
     address: &'a str,
     /// Engine that moves payload.
     #[schemars(schema_with = "engines")]
@@ -42,31 +42,31 @@ pub(crate) struct Output<'a> {
     options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs. Null if unknown.
     same_machine: Option<bool>,
-    /// Connections of each direction.
+    /// Number of connections (or flows of datagrams) in each direction.
     #[schemars(range(min = 1))]
     streams: u32,
-    /// Time before the measured time.
+    /// Time under load before the measured time, which does not count.
     washout_ns: u64,
-    /// Time to measure, as asked for. With iperf3 as the far end, the time that it took.
+    /// Requested time to measure. With iperf3 as the far end, the time that the test took.
     time_ns: u64,
-    /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
+    /// Time that was measured. It is shorter than the requested time if the measurement ended early.
     measured_ns: u64,
     /// False if the measurement ended early, or the goodput is unknown.
     complete: bool,
-    /// Why it ended early. Null if it did not.
+    /// Why the measurement ended early. Null if it did not.
     ended_early: Option<&'a str>,
-    /// The search for the highest rate without loss, with `--find-rate`; `directions` then describes its last longer
-    /// step. Null if none was asked for.
+    /// The search for the highest rate without loss, with `--find-rate`; `directions` then describes its last
+    /// longer step. Null if no search was requested.
     search: Option<SearchOut>,
     directions: Directions<'a>,
     /// The ports of RDMA devices that carry the load, near first. Empty for other engines.
     rdma: Vec<RdmaOut>,
     /// The load of this host's memory, whose rate is in `directions`. Null for loads of a path.
     memory: Option<MemoryOut<'a>>,
-    /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
-    /// first, 16 at most. They are seen from this end only, and no trial proves their limits.
+    /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the busiest first,
+    /// 16 at most. They are read at this end only, and no trial proves their limits.
     flows: Vec<FlowOut<'a>>,
-    /// Every figure that was measured, in one form.
+    /// All figures that were measured, as a list of one form.
     figures: Vec<FigureOut>,
     /// The facts that could not be read, or that the far end does not report.
     unknown: &'a [Gap],
@@ -76,7 +76,7 @@ pub(crate) struct Output<'a> {
     record: Option<&'a Record>,
 }
 
-/// The engines that carry a load.
+/// Schema of the names of all engines that carry a load.
 fn engines(_: &mut SchemaGenerator) -> Schema {
     let all = TRANSPORTS.iter().filter(|t| t.offered && t.carries_load());
     one_of(all.map(|transport| transport.name))
@@ -85,110 +85,112 @@ fn engines(_: &mut SchemaGenerator) -> Schema {
 /// The search for the highest rate without loss.
 #[derive(Serialize, JsonSchema)]
 struct SearchOut {
-    /// Share of datagrams that may be lost.
+    /// Share of datagrams that may be lost at the rate that is searched.
     #[schemars(range(min = 0, max = 1))]
     allowed_share: f64,
-    /// Highest rate at which a longer step lost no more, as it was sent. Null if none was found.
+    /// Highest sent rate at which a longer step lost no more than the allowed share. Null if none was found.
     rate_bps: Option<u64>,
-    /// The most that the sender could send, where it was asked for more. Null if it could always send what was asked for.
+    /// Highest rate that the sender could send, if a higher one was requested. Null if it could send each requested
+    /// rate.
     sender_limit_bps: Option<u64>,
-    /// Lowest rate at which more was lost. Null if there was none.
+    /// The step at the lowest rate that lost more than the allowed share. Null if there was none.
     above: Option<LookOut>,
-    /// All steps, in order.
+    /// All steps of the search, in order.
     steps: Vec<LookOut>,
 }
 
-/// A step of the search.
+/// One step of the search: a load at one rate.
 #[derive(Serialize, JsonSchema)]
 struct LookOut {
     /// Requested rate of all streams together.
-    asked_bps: u64,
-    /// Rate that was sent.
+    requested_bps: u64,
+    /// Rate that the senders reached, all streams together.
     sent_bps: u64,
-    /// Rate that was received.
+    /// Rate that was received, all streams together.
     received_bps: u64,
-    /// Share of what was sent in the whole step that was not received.
+    /// Share of the datagrams sent in the whole step that were not received.
     #[schemars(range(min = 0, max = 1))]
     lost_share: f64,
     /// Lower bound of the datagrams lost at the receiver's socket. Null if unknown.
     lost_at_socket: Option<u64>,
-    /// Whether it was one of the longer steps, which decide.
+    /// Whether this was one of the longer steps, which decide whether a rate is found.
     long: bool,
 }
 
-/// The directions in which payload flowed, at the same time if both are there.
+/// The directions in which payload flowed; at the same time if there are two.
 #[derive(Serialize, JsonSchema)]
 struct Directions<'a> {
-    /// Null if not asked for.
+    /// From near to far. Null if not requested.
     forward: Option<DirectionResultOut<'a>>,
-    /// Null if not asked for.
+    /// From far to near. Null if not requested.
     reverse: Option<DirectionResultOut<'a>>,
 }
 
-/// What the receiver read in a part of the time.
+/// What the receiver read in one interval of the measured time.
 #[derive(Serialize, JsonSchema)]
 struct IntervalOut {
-    /// Payload.
+    /// Payload read in the interval.
     bytes: u64,
-    /// Length of the part.
+    /// Length of the interval.
     ns: u64,
 }
 
-/// What was measured of one direction.
+/// The figures of one direction.
 #[derive(Serialize, JsonSchema)]
 struct DirectionResultOut<'a> {
     /// Payload over time at the receiver, by its clock, in the steady part of the measured time. Null if unknown.
     goodput_bps: Option<u64>,
-    /// 95 % interval of the mean. Null if there are too few samples, or if they are not reported.
+    /// 95 % interval of the mean goodput. Null if there are too few samples, or if they are not reported.
     goodput_ci_bps: Option<[u64; 2]>,
-    /// Samples of the interval, 100 ms each. 0 if they are not reported.
+    /// Samples that `goodput_ci_bps` is computed from, 100 ms each. 0 if they are not reported.
     samples: u64,
-    /// Ramp at the start, which goodput and all counts leave out. 0 if there was none, and for datagrams.
+    /// Length of the ramp at the start, which goodput and all counts leave out. 0 if there was none, and for
+    /// datagrams.
     ramp_ns: u64,
     /// Whether the rate was steady after the ramp. Null if samples are not reported.
     steady: Option<bool>,
     /// The interruptions of the measurement, in words. They are part of the measured time.
     interruptions: &'a [String],
-    /// Payload that the goodput is computed from, or, where the goodput is null because only this end counted, the
-    /// payload that this end read. Null if unknown.
+    /// Payload that the goodput is computed from. If the goodput is null because only this end counted: the payload
+    /// that this end read. Null if unknown.
     received_bytes: Option<u64>,
-    /// Time in which that payload arrived. Null if unknown.
+    /// Time in which `received_bytes` were received. Null if unknown.
     received_ns: Option<u64>,
-    /// What the receiver read in each second or so; the sum is `received_bytes`. Empty if not reported.
+    /// What the receiver read in intervals of about a second; the sum is `received_bytes`. Empty if not reported.
     intervals: Vec<IntervalOut>,
     /// How the sender hands payload to the kernel. Null if unknown.
     copy: Option<Handover>,
-    /// Share of the sends without a copy that the kernel copied anyway. Null if the kernel reported none.
+    /// Share of the zerocopy sends that the kernel copied anyway. Null if the kernel reported none.
     #[schemars(range(min = 0, max = 1))]
     copied_share: Option<f64>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
     /// Segments that the sender retransmitted. Null if unknown.
     retransmits: Option<u64>,
-    /// Mean of the smoothed round trip in the sender's kernel. Null if unknown.
+    /// Mean of the smoothed round trip that the sender's kernel reported. Null if unknown.
     rtt_ns: Option<u64>,
-    /// Smallest round trip that the sender's kernel knows of. Null if unknown.
+    /// Smallest round trip that the sender's kernel reported. Null if unknown.
     min_rtt_ns: Option<u64>,
-    /// What happened to the datagrams, over the time of the goodput. Null if none were sent.
+    /// Counts of the datagrams, over the time of the goodput. Null if no datagrams were sent.
     datagrams: Option<DatagramsOut>,
-    /// Counted at the near end. Null if unknown.
+    /// What the near end counted. Null if unknown.
     near: Option<CountedOut<'a>>,
-    /// Counted at the far end. Null if unknown.
+    /// What the far end counted. Null if unknown.
     far: Option<CountedOut<'a>>,
 }
 
-/// What happened to the datagrams of a direction.
+/// Counts and rates of the datagrams in one direction.
 #[derive(Serialize, JsonSchema)]
 struct DatagramsOut {
     /// Payload of each datagram.
     size_bytes: u64,
     /// Requested payload rate of all streams together. Null if they sent as fast as the program can.
-    asked_bps: Option<u64>,
+    requested_bps: Option<u64>,
     /// Payload rate that the sender's kernel accepted, by the sender's clock. Null if unknown.
     sent_bps: Option<u64>,
-    /// What kept the rate. Null if none was asked for.
+    /// What keeps the sender at the requested rate. Null if no rate was requested.
     paced_by: Option<PacedBy>,
-    /// How the sender kept the rate. Null if none was asked for, or if iperf3 sends.
+    /// The bursts by which the sender kept the rate. Null if no rate was requested, or if iperf3 sends.
     bursts: Option<BurstsOut>,
     /// Datagrams received for the first time, per second.
     #[schemars(range(min = 0))]
@@ -196,28 +198,28 @@ struct DatagramsOut {
     /// Datagrams that the sender's kernel accepted. Null if unknown. With iperf3 as the far end they may be more than
     /// those received and lost: the receiver had not counted the last ones when the test ended.
     sent: Option<u64>,
-    /// Datagrams that had to wait, because a queue of the sending host was full (ENOBUFS), its port down (ENETDOWN), or a
-    /// rule of its own against them (EPERM). Null if iperf3 sends.
+    /// Datagrams that had to wait, because a queue of the sending host was full (ENOBUFS), its port was down
+    /// (ENETDOWN), or a firewall rule of the host rejected them (EPERM). Null if iperf3 sends.
     refused: Option<u64>,
     /// Datagrams received for the first time.
     received: u64,
-    /// Datagrams that were sent and not received, by their numbers.
+    /// Datagrams that were sent and not received, by their sequence numbers.
     lost: u64,
-    /// Lost datagrams over lost and received ones.
+    /// Number of lost datagrams, divided by that of lost and received ones.
     #[schemars(range(min = 0, max = 1))]
     lost_share: f64,
-    /// Lower bound of the lost datagrams that the receiver's socket dropped for lack of room: joined datagrams (UDP_GRO)
-    /// are dropped as one. Null if unknown.
+    /// Lower bound of the lost datagrams that the receiver's socket dropped because its buffer was full: coalesced
+    /// datagrams (UDP_GRO) count as one. Null if unknown.
     lost_at_socket: Option<u64>,
-    /// Received datagrams that arrived after one that was sent later. Null if iperf3 receives, which does not report it.
+    /// Datagrams received after one that was sent later. Null if iperf3 receives, which does not report it.
     reordered: Option<u64>,
-    /// Datagrams that arrived again. Null if iperf3 receives, which does not report it.
+    /// Datagrams received once more. Null if iperf3 receives, which does not report it.
     duplicated: Option<u64>,
     /// Jitter as in RFC 3550, the mean of all streams. Null unless iperf3 is the far end.
     jitter_ns: Option<u64>,
 }
 
-/// What keeps the rate of datagrams.
+/// What keeps a sender of datagrams at the requested rate.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum PacedBy {
@@ -225,54 +227,53 @@ enum PacedBy {
     Program,
 }
 
-/// How the sender kept the rate: it hands over bursts of datagrams.
+/// How the sender kept the rate: it sends bursts of datagrams, and waits between them.
 #[derive(Serialize, JsonSchema)]
 struct BurstsOut {
-    /// Datagrams in a burst.
+    /// Number of datagrams in a burst.
     datagrams: u64,
     /// Time between bursts at the requested rate.
-    asked_gap_ns: u64,
+    requested_gap_ns: u64,
     /// Measured times between bursts in nanoseconds, to three digits, and how often each occurred; ascending.
     gaps: Vec<[u64; 2]>,
-    /// Median of the times between bursts. Null if there are too few samples.
+    /// Median of the measured times between bursts. Null if there are too few samples.
     p50_ns: Option<u64>,
-    /// Time between bursts that 99 % do not exceed. Null if there are too few samples.
+    /// Time between bursts that 99 % of the measured ones do not exceed. Null if there are too few samples.
     p99_ns: Option<u64>,
 }
 
-/// What one end counted.
+/// Counts and settings of one end.
 #[derive(Serialize, JsonSchema)]
 struct CountedOut<'a> {
     /// Payload that this end passed to its kernel, or read from it, in the measured time.
     bytes: u64,
-    /// Time by the clock of this end. Null if unknown: iperf3 before 3.2 does not report it.
+    /// Time over which this end counted, by its own clock. Null if unknown: iperf3 before 3.2 does not report it.
     time_ns: Option<u64>,
-    /// CPU time of the whole program in percent of one CPU, with iperf3 as the far end. Null if unknown.
+    /// CPU time of this end's whole program in percent of one CPU, if the far end is iperf3. Null if unknown.
     #[schemars(range(min = 0))]
     cpu_percent: Option<f64>,
-    /// CPU time for each byte of payload, of the threads that move it; of the whole program if iperf3 is that end. Null if
-    /// unknown.
+    /// CPU time for each byte of payload: of the threads that move payload, or of the whole program if this end is
+    /// iperf3. Null if unknown.
     #[schemars(range(min = 0))]
     cpu_ns_per_byte: Option<f64>,
-    /// Congestion control of this end. Null if unknown.
+    /// Congestion control algorithm of this end. Null if unknown.
     congestion: Option<&'a str>,
-    /// SO_SNDBUF after connecting, as the kernel reports it (doubled). Null if unknown.
+    /// Send buffer (SO_SNDBUF) after connecting, as the kernel reports it: doubled. Null if unknown.
     send_buffer_bytes: Option<u64>,
-    /// SO_RCVBUF after connecting, as the kernel reports it (doubled). Null if unknown.
+    /// Receive buffer (SO_RCVBUF) after connecting, as the kernel reports it: doubled. Null if unknown.
     recv_buffer_bytes: Option<u64>,
-    /// Payload of a full segment. Null if unknown.
+    /// MSS: the payload of a full TCP segment. Null if unknown.
     mss_bytes: Option<u32>,
-    /// CPU that the thread of each stream is pinned to. Empty if they are not pinned.
+    /// CPUs that the threads of the streams are pinned to. Empty if they are not pinned.
     cpus: &'a [u32],
 }
 
-/// The measurement as one JSON document, with a line feed at its end; with the raw readings where
-/// `record` has them.
+/// The measurement as one JSON document, with a line feed at its end; with the raw readings if `record` is given.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
     text(&output(probe, record))
 }
 
-/// The document.
+/// The content of the JSON document.
 pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let result = |direction| {
         let found = probe.results.iter().find(|result| result.direction == direction);
@@ -321,7 +322,7 @@ fn search_out(search: &Search) -> SearchOut {
 
 fn look_out(look: &Look) -> LookOut {
     LookOut {
-        asked_bps: exact(look.asked.0),
+        requested_bps: exact(look.requested.0),
         sent_bps: integer(look.sent),
         received_bps: integer(look.received),
         lost_share: look.lost,
@@ -344,7 +345,7 @@ fn result_out(result: &DirectionResult) -> DirectionResultOut<'_> {
         copy: result.handed.map(|(how, _)| how),
         copied_share: result.handed.and_then(|(_, share)| share),
         discarded: result.discarded,
-        retransmits: result.again,
+        retransmits: result.retransmitted,
         rtt_ns: result.rtt.map(|rtt| exact(rtt.0)),
         min_rtt_ns: result.min_rtt.map(|rtt| exact(rtt.0)),
         datagrams: result.datagrams.as_ref().map(|found| datagrams_out(result, found)),
@@ -357,15 +358,15 @@ fn datagrams_out(result: &DirectionResult, found: &Datagrams) -> DatagramsOut {
     let counted = &found.counted;
     DatagramsOut {
         size_bytes: exact(found.size.0),
-        asked_bps: found.asked.map(|rate| exact(rate.0)),
+        requested_bps: found.requested.map(|rate| exact(rate.0)),
         sent_bps: result.sent().map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
-        // The only way: SO_MAX_PACING_RATE would apply under some queues only.
+        // Only the program can keep the rate: SO_MAX_PACING_RATE would work with some queues only.
         paced_by: found.each.map(|_| PacedBy::Program),
         bursts: bursts_out(found),
         per_sec: found.per_sec,
         sent: counted.sent.map(exact),
         refused: counted.refused.map(exact),
-        received: exact(counted.came),
+        received: exact(counted.received),
         lost: exact(counted.lost),
         lost_share: found.lost(),
         lost_at_socket: counted.at_socket.map(exact),
@@ -380,7 +381,7 @@ fn bursts_out(found: &Datagrams) -> Option<BurstsOut> {
     let counts = gaps.counts.iter();
     Some(BurstsOut {
         datagrams: exact(*burst),
-        asked_gap_ns: exact(found.gap()?.0),
+        requested_gap_ns: exact(found.gap()?.0),
         gaps: counts.map(|&(value, n)| [exact(value), exact(n)]).collect(),
         p50_ns: percentile(gaps, 0.5).map(exact),
         p99_ns: percentile(gaps, 0.99).map(exact),
@@ -429,7 +430,7 @@ mod tests {
         };
         assert_eq!(way["goodput_bps"], rate(way));
         assert_eq!(way["received_bytes"], 598_000_000);
-        // A server reports sums: there are no samples of them.
+        // An iperf3 server reports sums only, so there are no samples.
         assert_eq!((&way["samples"], &way["steady"]), (&0.into(), &Value::Null));
         assert_eq!(way["intervals"], serde_json::json!([]));
         assert!(way["retransmits"].is_u64() && way["rtt_ns"].is_u64());
@@ -445,7 +446,7 @@ mod tests {
         assert_eq!((&way["retransmits"], &way["copy"]), (&7.into(), &Value::Null));
         let part = output(&sample::part());
         assert_eq!(part["directions"]["forward"]["goodput_bps"], Value::Null);
-        // What this end sent is no goodput, but it is known.
+        // Only this end counted: what it sent is known, though it is no goodput.
         assert!(part["directions"]["forward"]["near"]["bytes"].as_u64() > Some(0));
         assert_eq!(part["complete"], false);
         let own = output(&sample::own(Direction::Forward));
@@ -495,14 +496,14 @@ mod tests {
         let udp = output(&sample::udp());
         fits("bw", &udp);
         assert_eq!(udp["engine"], "udp");
-        let told = &udp["directions"]["forward"]["datagrams"];
-        let (lost, all) = (&told["lost"], &told["received"]);
+        let reported = &udp["directions"]["forward"]["datagrams"];
+        let (lost, all) = (&reported["lost"], &reported["received"]);
         let share = lost.as_f64().unwrap() / (lost.as_f64().unwrap() + all.as_f64().unwrap());
-        assert!((told["lost_share"].as_f64().unwrap() - share).abs() < 1e-9);
-        assert!(told["lost_at_socket"].as_u64() < lost.as_u64());
-        assert_eq!(told["asked_bps"], 5_000_000_000_u64);
-        assert_eq!(told["bursts"]["asked_gap_ns"], 209_612);
-        assert_eq!(told["bursts"]["p50_ns"], 209_000);
+        assert!((reported["lost_share"].as_f64().unwrap() - share).abs() < 1e-9);
+        assert!(reported["lost_at_socket"].as_u64() < lost.as_u64());
+        assert_eq!(reported["requested_bps"], 5_000_000_000_u64);
+        assert_eq!(reported["bursts"]["requested_gap_ns"], 209_612);
+        assert_eq!(reported["bursts"]["p50_ns"], 209_000);
         let tcp = output(&sample::own(Direction::Forward));
         let way = &tcp["directions"]["forward"];
         assert_eq!((&way["datagrams"], &way["copy"]), (&Value::Null, &"copy".into()));
@@ -518,9 +519,9 @@ mod tests {
             whole["directions"][direction.name()]["datagrams"].clone()
         };
         let forward = of(Direction::Forward);
-        assert_eq!(forward["asked_bps"], 5_000_000_000_u64);
+        assert_eq!(forward["requested_bps"], 5_000_000_000_u64);
         assert_eq!((&forward["received"], &forward["lost"]), (&84_000.into(), &900.into()));
-        // To the end of the test, as the server has counted.
+        // The sent datagrams are counted to the end of the test, as iperf3 counts them.
         assert_eq!(forward["sent"], 84_920);
         assert!(forward["refused"].as_u64() > Some(0));
         assert_eq!(forward["bursts"]["datagrams"], 89);

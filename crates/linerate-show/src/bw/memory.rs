@@ -1,4 +1,4 @@
-//! The view of a load of this host's memory.
+//! Shows a load of this host's memory.
 
 use linerate_facts::Gap;
 use linerate_judge::model::{Estimate, MemoryLoad};
@@ -12,19 +12,19 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::Probe;
 
-/// The figures of a load on memory, in addition to its rate.
+/// The properties of a memory load, in addition to its rate.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MemoryOut<'a> {
-    /// What operations did. A copy reads and writes each byte, and counts it once.
+    /// Kind of operation. A copy reads and writes each byte, and counts it once.
     access: Access,
     /// Size of each array. Each thread has one, or two for copies.
     array_bytes: u64,
     /// Size of the last cache before memory. Null if unknown.
     last_cache_bytes: Option<u64>,
-    /// The most that the memory modules can give the load: by the fewest and by the most channels that they may have. Null
-    /// if unknown, or if caches may hold a part of the arrays.
+    /// Highest rate that the memory modules allow the load: with the fewest and with the most channels that they
+    /// may have. Null if unknown, or if caches may hold a part of the arrays.
     ceiling_bps: Option<[u64; 2]>,
-    /// The formula of the ceiling, with numbers in. Null if it is unknown.
+    /// The formula of the ceiling, with its numbers. Null if the ceiling is unknown.
     ceiling: Option<&'a str>,
 }
 
@@ -39,19 +39,19 @@ pub(super) fn out(load: &MemoryLoad) -> MemoryOut<'_> {
     }
 }
 
-/// Why the ceiling is unknown.
+/// The gap for an unknown ceiling; `None` if the ceiling is known.
 pub(super) fn lacking(load: &MemoryLoad) -> Option<Gap> {
     load.ceiling.clone().err()
 }
 
-/// `memory of this host: copy, 2 threads with arrays of 128 MiB each`.
+/// What was measured, in words: `memory of this host: copy, 2 threads with arrays of 128 MiB each`.
 pub(super) fn head(probe: &Probe, load: &MemoryLoad) -> String {
     let threads = count(u64::from(probe.streams), "thread");
     let access = load.access.name();
     format!("memory of this host: {access}, {threads} with arrays of {}", load.array)
 }
 
-/// The rate, and its ceiling.
+/// Writes the rate of the load, and its ceiling.
 pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: &str) {
     let label = match load.access {
         Access::Read => "read",

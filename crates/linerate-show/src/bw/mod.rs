@@ -1,4 +1,5 @@
-//! One measurement of throughput, for people and for programs: with linerate or iperf3 as the far end.
+//! The result of `linerate bw`, as text and as JSON: one measurement of throughput, with linerate or iperf3 as the
+//! far end.
 
 mod datagrams;
 mod iperf3;
@@ -35,15 +36,15 @@ pub use text::page;
 use super::flows::Look;
 pub use iperf3::Connections;
 
-/// What serves at the far end.
+/// The program that serves at the far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FarEnd {
-    /// `linerate serve`.
+    /// The far end runs `linerate serve`.
     Linerate,
-    /// An iperf3 server.
+    /// The far end is an iperf3 server.
     Iperf3,
-    /// There is none.
+    /// No far end: a load of this host's memory.
     None,
 }
 
@@ -54,32 +55,33 @@ pub struct Probe {
     far_end: FarEnd,
     /// Address and port of the far end.
     address: String,
-    /// The transport.
+    /// Name of the transport.
     engine: String,
     /// The options of the transport that are set.
     options: Options,
     /// The ports of RDMA devices that carry the load, near first; none for other transports.
     rdma: Vec<(Side, RdmaEnd)>,
-    /// The load of this host's memory, if that was measured.
+    /// The load of this host's memory; `None` if a path was measured.
     memory: Option<MemoryLoad>,
     streams: u32,
-    /// The requested time that counts.
+    /// The requested time to measure.
     time: Nanos,
     /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
-    /// Time before it that does not count.
+    /// Time under load before the measured time; it does not count.
     washout: Nanos,
     /// Whether both ends share one machine; `None` if it is unknown.
     same_machine: Option<bool>,
     /// Why the measurement ended early; empty if it did not.
     broken: String,
-    /// What the judge says of the same readings.
+    /// The verdict on these readings in one line; `None` if there is nothing to judge.
     headline: Option<Headline>,
-    /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
+    /// The search for the highest rate without loss; `results` are then those of its longer step. `None` if no
+    /// search was requested.
     search: Option<Search>,
     /// The requested directions, with the figures of each.
     results: Vec<DirectionResult>,
-    /// This end's connections, judged from this end only; `None` if they were not read.
+    /// This end's connections, judged by the readings of this end only; `None` if they were not read.
     look: Option<Look>,
     gaps: Vec<Gap>,
 }
@@ -90,16 +92,16 @@ pub(super) struct DirectionResult {
     direction: Direction,
     /// Payload that the receiver counted, over its own clock; `None` if it is unknown.
     goodput: Option<Estimate>,
-    /// Payload and time of the goodput.
+    /// Payload and time that the goodput is computed from.
     received: Option<(Bytes, Nanos)>,
-    /// The ramp at the start, which is left out of payload and time.
+    /// Length of the ramp at the start, which payload and time of the goodput leave out.
     ramp: Nanos,
     /// Whether goodput was steady after the ramp; `None` if samples of the receiver are unknown.
     steady: Option<bool>,
     /// The interruptions of the load, in words.
     interruptions: Vec<String>,
-    /// How the sender passed payload to its kernel, and the share of sends without a copy that the kernel
-    /// copied anyway; `None` if unknown.
+    /// How the sender handed payload to its kernel, and the share of zerocopy sends that the kernel copied anyway;
+    /// `None` if unknown.
     handed: Option<(Handover, Option<f64>)>,
     /// Whether the receiver's kernel dropped payload instead of copying it to the program.
     discarded: bool,
@@ -107,38 +109,38 @@ pub(super) struct DirectionResult {
     /// they are unknown.
     intervals: Vec<(Bytes, Nanos)>,
     /// Segments that the sender retransmitted; `None` if unknown.
-    again: Option<u64>,
+    retransmitted: Option<u64>,
     /// Retransmitted segments as a share of the segments that were sent; `None` if iperf3 is the far end.
-    again_share: Option<f64>,
-    /// The sender's smoothed round trip, mean, and the smallest one.
+    retransmitted_share: Option<f64>,
+    /// Mean of the sender's smoothed round trip; and its smallest round trip.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
-    /// The counts of the direction's datagrams; `None` if it sends none.
+    /// Counts and rates of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
-    /// Messages of RDMA in a second; `None` of other transports.
+    /// RDMA messages per second; `None` for other transports.
     messages: Option<Estimate>,
-    /// Payload that did not arrive, and all that was sent, of a service of RDMA that may lose it.
+    /// For an RDMA service that may lose payload: the payload lost, and all payload sent.
     missing: Option<(Bytes, Bytes)>,
     near: Option<End>,
     far: Option<End>,
 }
 
-/// The datagrams of a direction, all streams.
+/// Counts and rates of the datagrams in a direction, all streams together.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     /// Payload of each datagram.
     size: Bytes,
-    /// The requested rate of all streams together; `None` if they are sent as fast as the program can.
-    asked: Option<Rate>,
-    /// The rate of each stream.
+    /// The requested rate of all streams together; `None` if they send as fast as the program can.
+    requested: Option<Rate>,
+    /// The requested rate of each stream; `None` if they send as fast as the program can.
     each: Option<Rate>,
-    /// Datagrams that the sender sent in one burst to keep the rate, and the times from one burst to the next;
-    /// `None` if no rate was requested, or its times are unknown.
+    /// Number of datagrams that the sender sends in one burst to keep the rate, and the measured times between
+    /// bursts; `None` if no rate was requested, or the times are unknown.
     bursts: Option<(u64, Histogram)>,
-    /// Datagrams received for the first time, in a second.
+    /// Datagrams received for the first time, per second.
     per_sec: f64,
     counted: Counted,
-    /// Jitter; `None` if unknown.
+    /// Jitter as the receiver smooths it (RFC 3550); `None` if unknown.
     jitter: Option<Nanos>,
 }
 
@@ -153,26 +155,26 @@ impl Datagrams {
     /// The number of datagrams that were sent after the last one that the receiver counted, as lost or
     /// received; `None` if it is unknown.
     fn after(&self) -> Option<u64> {
-        let Counted { sent, came, lost, .. } = self.counted;
-        Some(sent?.saturating_sub(came + lost))
+        let Counted { sent, received, lost, .. } = self.counted;
+        Some(sent?.saturating_sub(received + lost))
     }
 
-    /// The share of the sent datagrams that did not arrive.
+    /// The share of datagrams that were lost.
     fn lost(&self) -> f64 {
         self.counted.share_lost().unwrap_or(0.0)
     }
 }
 
-/// The counts of one end for a direction.
+/// Counts and settings of one end, for one direction.
 #[derive(Debug)]
 pub(super) struct End {
     bytes: Bytes,
-    /// Time over which the end counted; `None` if the end does not report it.
+    /// Time over which the end counted `bytes`; `None` if the end does not report it.
     time: Option<Nanos>,
     /// CPU time of the whole program, in percent of one CPU.
     cpu_percent: Option<f64>,
-    /// CPU time in nanoseconds for each byte of payload: of the threads that move it, or of the whole
-    /// program where only that is known.
+    /// CPU time in nanoseconds for each byte of payload: of the threads that move payload, or of the whole program
+    /// if only its CPU time is known.
     cpu_per_byte: Option<f64>,
     made: SetEnd,
 }
@@ -181,30 +183,30 @@ impl Probe {
     /// Whether everything that was requested was measured.
     pub fn complete(&self) -> bool {
         let found = self.search.as_ref().is_none_or(|s| s.found().is_some());
-        // With another congestion control than requested, the measurement is another one.
-        let as_asked = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
+        // Under another congestion control than the requested one, the measurement is not the requested one.
+        let as_requested = !self.gaps.iter().any(|g| g.what.ends_with("set.congestion"));
         let counted = self.results.iter().all(|result| result.goodput.is_some());
-        self.broken.is_empty() && found && as_asked && counted
+        self.broken.is_empty() && found && as_requested && counted
     }
 
-    /// What could not be measured, or was refused.
+    /// Values that are unknown, or settings that were refused.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// What the judge says of the same readings; `None` if there is nothing to judge.
+    /// The verdict on these readings in one line; `None` if there is nothing to judge.
     pub fn headline(&self) -> Option<Headline> {
         Some(self.headline.clone()?.of_part(self.complete()))
     }
 
-    /// The figures of the measurement.
+    /// The figures of all directions, in one form.
     pub fn summary(&self) -> Summary {
         Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))
     }
 }
 
 impl DirectionResult {
-    /// A direction without any known figures.
+    /// The result of a direction without any known figure.
     fn unknown(direction: Direction) -> Self {
         Self {
             direction,
@@ -216,8 +218,8 @@ impl DirectionResult {
             handed: None,
             discarded: false,
             intervals: Vec::new(),
-            again: None,
-            again_share: None,
+            retransmitted: None,
+            retransmitted_share: None,
             rtt: None,
             min_rtt: None,
             datagrams: None,
@@ -228,13 +230,13 @@ impl DirectionResult {
         }
     }
 
-    /// Payload that the sender's kernel accepted, and the time for that.
+    /// Payload that the sender's kernel accepted, and the time in which it did.
     fn sent(&self) -> Option<(Bytes, Nanos)> {
         let end = self.end(self.direction.sender())?;
         Some((end.bytes, end.time?))
     }
 
-    /// The figures of this direction.
+    /// The figures of this direction, in one form.
     fn figures(&self) -> Vec<Entry> {
         let of = Subject::load(self.direction);
         let goodput = self.goodput.map(|goodput| Entry {
@@ -259,9 +261,9 @@ impl DirectionResult {
             let side = Some(side);
             Some(Entry::bare(&CPU, Subject { side, ..of }, cost))
         });
-        let again = self.again_share;
-        let again = again.map(|share| Entry::bare(&RETRANSMITS, of, share));
-        let all = [goodput, messages, again, lost].into_iter().chain(cpu);
+        let retransmitted = self.retransmitted_share;
+        let retransmitted = retransmitted.map(|share| Entry::bare(&RETRANSMITS, of, share));
+        let all = [goodput, messages, retransmitted, lost].into_iter().chain(cpu);
         all.flatten().collect()
     }
 

@@ -1,4 +1,4 @@
-//! The result of a step, whatever serves at the far end.
+//! Makes the result of a step from its record, for any kind of far end.
 
 use linerate_explain::Headline;
 use linerate_facts::Gap;
@@ -15,12 +15,12 @@ use linerate_units::{Bytes, Nanos};
 use super::super::{refused, verbs};
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};
 
-/// Both ends, as they stand in records.
+/// Both ends, in the order of a record.
 const SIDES: [Side; 2] = [Side::Near, Side::Far];
 
 impl Probe {
-    /// Makes the result of a record with one step under load, with the far end `target` at `address`; or of a
-    /// search for the highest rate at which no more than a share of datagrams is lost.
+    /// Makes the result of a record with one step under load, or of a search for the highest rate. `target` is the
+    /// far end as typed, `searched` the share of datagrams that may be lost at the rate that is searched.
     pub fn own(target: &str, address: &str, record: &Record, searched: Option<f64>) -> Self {
         let (far_end, sides) = if is_alone(record) {
             (FarEnd::None, &SIDES[..1])
@@ -36,7 +36,7 @@ impl Probe {
         probe
     }
 
-    /// Makes the result of a record for a kind of far end, without gaps for missing reports.
+    /// Makes the result of a record, without gaps for readings that an end did not report.
     pub(super) fn of(
         far_end: FarEnd,
         target: &str,
@@ -51,11 +51,11 @@ impl Probe {
         };
         let most = plan.knobs.rate();
         let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
-        // A search that did not reach its longer step has measured no goodput, and no goodput was requested.
-        let asked =
+        // A search that did not reach a longer step has no goodput to report, so it has no directions.
+        let requested =
             if search.is_some() && step.is_none() { &[] } else { plan.directions.as_slice() };
         let results: Vec<DirectionResult> =
-            asked.iter().map(|d| result_of(record, step, *d)).collect();
+            requested.iter().map(|d| result_of(record, step, *d)).collect();
         let memory = step.and_then(|step| memory_load(record, step));
         let known = record.hosts.len() > 1 || is_alone(record);
         Self {
@@ -84,7 +84,7 @@ impl Probe {
     }
 }
 
-/// A gap for a direction in which nothing arrives: the likely cause, and a command that proves it.
+/// The gap for a direction in which no payload arrives: the likely cause, and a command that proves it.
 fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap> {
     let found = vanished(record, step, result.direction)?;
     let side = result.direction.sender();
@@ -109,7 +109,7 @@ fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap
     Some(gap(what, &why, &hint))
 }
 
-/// The interruptions of a load, but for the one that ended the step, which the page begins with.
+/// The interruptions of a load, except the one that ended the step: the page shows that one first.
 fn interruptions(step: &Step, load: &Load) -> Vec<String> {
     let trouble = step.trouble.as_ref();
     let end = trouble.map(|trouble| format!("{}: {}", trouble.side.name(), trouble.what));
@@ -117,7 +117,7 @@ fn interruptions(step: &Step, load: &Load) -> Vec<String> {
     others.filter(|words| Some(*words) != end.as_ref()).cloned().collect()
 }
 
-/// Why a record of one step is not complete; empty if it is.
+/// Why a record of one step is not complete, in words; empty if it is complete.
 pub(crate) fn broken(record: &Record) -> String {
     let trouble = record.steps.iter().find_map(|step| step.trouble.as_ref());
     match (&record.end, trouble) {
@@ -129,12 +129,12 @@ pub(crate) fn broken(record: &Record) -> String {
     }
 }
 
-/// Whether a step is a longer one of a search.
+/// Whether a step is one of the longer steps of a search.
 fn is_long(step: &Step) -> bool {
     matches!(step.plan.purpose, Purpose::Base { .. })
 }
 
-/// The part of a step's time that counts and was measured.
+/// The measured part of a step's time, without its washout.
 pub(crate) fn lasted(step: Option<&Step>) -> Nanos {
     let Some(step) = step else {
         return Nanos(0);
@@ -167,35 +167,35 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         handed: Some((load.knobs.copy, load.copied)),
         discarded: load.knobs.receive == Receive::Discard,
         intervals: once.intervals.clone(),
-        again: once.again,
-        again_share: once.again_share,
+        retransmitted: once.retransmitted,
+        retransmitted_share: once.retransmitted_share,
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
         messages: load.operations.filter(|_| load.has(Feature::Verbs)),
         missing: once.missing,
         near: end(Side::Near),
-        // Without a far end, this end counted both.
+        // Without a far end, this end counted as sender and as receiver.
         far: end(Side::Far).filter(|_| !is_alone(record)),
     }
 }
 
-/// The counts of the load's datagrams; `None` if it sends none.
+/// Counts and rates of the load's datagrams; `None` if it sends none.
 fn datagrams(once: &Once) -> Option<Datagrams> {
     let (load, counted) = (&once.load, once.datagrams?);
     let secs = once.moved.receiver?.1.secs();
     Some(Datagrams {
         size: Bytes(load.made.sender.write_size),
-        asked: load.knobs.rate(),
+        requested: load.knobs.rate(),
         each: load.knobs.pacing,
         bursts: once.send_gaps.clone().map(|gaps| (load.made.sender.burst, gaps)),
-        per_sec: counted.came as f64 / secs,
+        per_sec: counted.received as f64 / secs,
         counted,
         jitter: once.jitter,
     })
 }
 
-/// The payload, time and CPU time that the end on a side counted.
+/// Payload, time and CPU time that one end of a load counted.
 fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     let (bytes, time) = (*once.moved.at(once.direction, side))?;
     let readings = step.ends.get(usize::from(side == Side::Far));
@@ -212,7 +212,7 @@ fn end(step: &Step, once: &Once, side: Side) -> Option<End> {
     })
 }
 
-/// The bytes that this end sent, where the receiver died before it reported.
+/// What this end sent, if the receiver ended before it reported.
 fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
     if direction.sender() != Side::Near {
         return None;
@@ -231,7 +231,7 @@ fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
     })
 }
 
-/// Gaps for values of a direction that should be known, and are not.
+/// Gaps for values of a direction that are missing.
 fn lacking(result: &DirectionResult, transport: &TransportInfo, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     if result.goodput.is_none() {
@@ -245,7 +245,7 @@ fn lacking(result: &DirectionResult, transport: &TransportInfo, sides: &[Side]) 
     untold(result, transport, sides)
 }
 
-/// Gaps for readings that the ends should have reported for a measured direction, and did not.
+/// Gaps for readings that the ends should have reported for a measured direction, but did not.
 pub(super) fn untold(
     result: &DirectionResult,
     transport: &TransportInfo,
@@ -262,9 +262,10 @@ pub(super) fn untold(
             gaps.push(gap(what, why, ""));
         }
     }
-    // Only TCP retransmits, and times acknowledgements.
-    let told = sides.contains(&result.direction.sender()) && transport.has(Feature::Connections);
-    if told && (result.again.is_none() || result.rtt.is_none()) {
+    // Only TCP counts retransmitted segments and measures round trips.
+    let reported =
+        sides.contains(&result.direction.sender()) && transport.has(Feature::Connections);
+    if reported && (result.retransmitted.is_none() || result.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not report them (TCP_INFO)", ""));
     }

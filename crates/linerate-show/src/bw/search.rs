@@ -1,4 +1,4 @@
-//! The highest rate without loss, and how it was found, on a page.
+//! Shows the highest rate without loss, and how it was found, on a page.
 
 use linerate_plan::search::{Look, Search};
 use linerate_units::Rate;
@@ -6,7 +6,7 @@ use linerate_units::Rate;
 use super::super::words::count;
 use super::super::{Document, Tone};
 
-/// The lines of a search.
+/// Writes the lines about a search for the highest rate.
 pub(super) fn lines(doc: &mut Document, search: &Search) {
     let tone = match search.found() {
         Some(_) => Tone::Good,
@@ -19,7 +19,7 @@ pub(super) fn lines(doc: &mut Document, search: &Search) {
     doc.entry("search", &[(Tone::Plain, &steps(search))], 2);
 }
 
-/// `95.6 Mb/s at which no datagram is lost`.
+/// The rate that was found, in words: `95.6 Mb/s at which no datagram is lost`.
 fn found(search: &Search) -> String {
     let within = match search.allowed() {
         a if a <= 0.0 => "no datagram is lost".to_owned(),
@@ -35,7 +35,7 @@ fn found(search: &Search) -> String {
     }
 }
 
-/// The loss at the next higher rate, or why none was tried.
+/// The loss at the lowest rate that lost too much, or why no higher rate was tried.
 fn next(search: &Search) -> Option<String> {
     let Some(look) = search.failed() else {
         return not_tried(search);
@@ -49,15 +49,15 @@ fn next(search: &Search) -> Option<String> {
     Some(format!("{sent}: {:.2} % lost{place}", look.lost * 100.0))
 }
 
-/// Why no higher rate was tried.
+/// Why no higher rate was tried, in words; `None` if there is no reason to report.
 fn not_tried(search: &Search) -> Option<String> {
     if let Some(most) = search.sender_limit() {
         let most = rate(most);
         return Some(format!("not tried: the sender could not send more than {most}"));
     }
     let short = search.found().filter(|look| look.short_of())?;
-    let (sent, asked) = (rate(short.sent), short.asked);
-    Some(format!("not tried: the sender sent {sent} instead of the requested {asked}"))
+    let (sent, requested) = (rate(short.sent), short.requested);
+    Some(format!("not tried: the sender sent {sent} instead of the requested {requested}"))
 }
 
 fn steps(search: &Search) -> String {
@@ -65,8 +65,8 @@ fn steps(search: &Search) -> String {
     let long = looks.iter().filter(|look| look.long).count() as u64;
     let short = count(looks.len() as u64 - long, "short step");
     let extent = |pick: fn(f64, f64) -> f64, from: f64| {
-        let asked = looks.iter().map(|look: &Look| look.asked.0 as f64);
-        rate(asked.fold(from, pick))
+        let requested = looks.iter().map(|look: &Look| look.requested.0 as f64);
+        rate(requested.fold(from, pick))
     };
     let (least, most) = (extent(f64::min, f64::MAX), extent(f64::max, 0.0));
     format!("{short} and {} from {least} to {most}", count(long, "longer one"))
@@ -80,9 +80,9 @@ fn rate(bits: f64) -> String {
 mod tests {
     use super::*;
 
-    fn look(asked: u64, sent: f64, lost: f64, long: bool) -> Look {
+    fn look(requested: u64, sent: f64, lost: f64, long: bool) -> Look {
         Look {
-            asked: Rate(asked),
+            requested: Rate(requested),
             sent,
             received: sent * (1.0 - lost),
             lost,
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    fn told(looks: &[Look]) -> [Option<String>; 3] {
+    fn result_of(looks: &[Look]) -> [Option<String>; 3] {
         let search = Search::replay(0.0, None, looks.iter().copied());
         [Some(found(&search)), next(&search), Some(steps(&search))]
     }
@@ -103,30 +103,30 @@ mod tests {
             look(20_000_000, 2e7, 0.5, false),
             look(20_000_000, 2e7, 0.5, false),
         ];
-        let [found, next, steps] = told(&short);
+        let [found, next, steps] = result_of(&short);
         assert!(found.is_some_and(|w| w.starts_with("unknown: 10 Mb/s passed a short step")));
         let words = "20 Mb/s: 50.00 % lost, none of it at the receiver's socket";
         assert_eq!(next.as_deref(), Some(words));
         let words = "3 short steps and 0 longer ones from 10 Mb/s to 20 Mb/s";
         assert_eq!(steps.as_deref(), Some(words));
         let long = look(10_000_000, 1e7, 0.0, true);
-        let [found, ..] = told(&[&short[..], &[long]].concat());
+        let [found, ..] = result_of(&[&short[..], &[long]].concat());
         assert_eq!(found.as_deref(), Some("10 Mb/s at which no datagram is lost"));
     }
 
     #[test]
     fn a_sender_at_its_limit_is_named() {
         let short = look(10_000_000, 8e6, 0.0, false);
-        let [_, next, _] = told(&[short]);
+        let [_, next, _] = result_of(&[short]);
         assert_eq!(next, None, "one step may have been disturbed");
-        let [_, next, _] = told(&[short, short]);
+        let [_, next, _] = result_of(&[short, short]);
         assert_eq!(next, None, "a busy host costs a share of every rate");
         let long = look(8_000_000, 7e6, 0.0, true);
-        let [_, next, _] = told(&[short, short, long]);
+        let [_, next, _] = result_of(&[short, short, long]);
         let words = "not tried: the sender sent 7 Mb/s instead of the requested 8 Mb/s";
         assert_eq!(next.as_deref(), Some(words));
         let more = look(20_000_000, 8.1e6, 0.0, false);
-        let [_, next, _] = told(&[short, short, more, more]);
+        let [_, next, _] = result_of(&[short, short, more, more]);
         let words = "not tried: the sender could not send more than 8.1 Mb/s";
         assert_eq!(next.as_deref(), Some(words));
     }

@@ -1,4 +1,4 @@
-//! One measurement of throughput, for people.
+//! The result of `linerate bw` as a page of text.
 
 use linerate_facts::Gap;
 use linerate_judge::model::Estimate;
@@ -12,9 +12,9 @@ use super::super::{Document, Tone, flows, verbs};
 use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
 
 /// Largest number of figures in the row of intervals; a longer measurement has longer intervals.
-const INTERVALS: usize = 12;
+const MOST_INTERVALS: usize = 12;
 
-/// The page of a measurement.
+/// The page of one measurement.
 pub fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
     ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
@@ -75,12 +75,15 @@ fn head(probe: &Probe) -> String {
 
 /// Writes why the measurement ended before the requested time, and how much was measured; nothing if it was
 /// complete.
-pub(crate) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: Nanos) {
+pub(crate) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, requested: Nanos) {
     if why.is_empty() {
         return;
     }
-    let part =
-        if lasted < asked { format!("; {lasted} of {asked} were measured") } else { String::new() };
+    let part = if lasted < requested {
+        format!("; {lasted} of {requested} were measured")
+    } else {
+        String::new()
+    };
     doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &format!("{why}{part}"))], 0);
 }
 
@@ -88,7 +91,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let memory = probe.memory.as_ref();
     let Some(goodput) = &result.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
-        // The payload that the sender handed over is no goodput, but it is known.
+        // Goodput is unknown, but the payload that the sender handed to its kernel is known.
         if let Some((near, time)) = result.near.as_ref().and_then(|near| Some((near, near.time?))) {
             let rate = format!("{} ", Rate::of(near.bytes, time));
             let how = format!("({} in {time}), {}", near.bytes, transport::of(&probe.engine).taken);
@@ -112,7 +115,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     }
 }
 
-/// The end that counted, and the accuracy.
+/// How goodput was measured, in parentheses: which end counted how much, number of samples, ramp.
 fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
     let who = match result.direction {
         _ if alone => "",
@@ -145,18 +148,18 @@ fn how(result: &DirectionResult, goodput: &Estimate, alone: bool) -> String {
     format!(" ({})", parts.join("; "))
 }
 
-/// `zerocopy, the kernel copied 100.0 % anyway`; nothing if payload was copied as usual.
+/// How payload was handed to the kernel: `zerocopy, the kernel copied 100.0 % anyway`; `None` for ordinary copies.
 fn handed(result: &DirectionResult) -> Option<String> {
     let (how, share) = result.handed.filter(|(how, _)| *how != Handover::Copy)?;
     let became = words::copied(how, share).map_or_else(String::new, |words| format!(", {words}"));
     Some(format!("{}{became}", how.name()))
 }
 
-/// Writes the goodput over time, in a dozen figures at most.
+/// Writes the goodput over time, in at most a dozen figures.
 fn intervals(doc: &mut Document, all: &[(Bytes, Nanos)]) {
-    let parts = all.chunks(all.len().div_ceil(INTERVALS).max(1));
+    let parts = all.chunks(all.len().div_ceil(MOST_INTERVALS).max(1));
     let parts: Vec<_> = parts.map(together).collect();
-    // The last may be shorter.
+    // The last interval may be shorter than the others.
     let Some((_, whole)) = parts.split_last().filter(|(_, whole)| !whole.is_empty()) else {
         return;
     };
@@ -171,7 +174,7 @@ fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
     (Bytes(sum.0), Nanos(sum.1))
 }
 
-/// A rate, with its time if it is longer than usual because an end stopped for a moment.
+/// A rate; with its time if it is longer than usual because an end stood still for a moment.
 fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     let rate = Rate((bytes.0 as f64 * 8e9 / time.0.max(1) as f64) as u64);
     if time.0 > usual.saturating_add(usual / 2) {
@@ -205,7 +208,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
         };
         doc.entry("lost", &[(tone, &text)], 2);
     }
-    if let Some(n) = result.again {
+    if let Some(n) = result.retransmitted {
         doc.entry("retransmitted", &[(Tone::Plain, &count(n, "segment"))], 2);
     }
     if let Some(rtt) = result.rtt {
@@ -235,7 +238,7 @@ fn cpu(end: &End, place: &str) -> Option<String> {
     }
 }
 
-/// The limit of the busiest connection, where only this end was read.
+/// Writes the limit of the busiest connection, if only this end was read.
 fn busiest(doc: &mut Document, probe: &Probe) {
     let Some(judged) = probe.look.as_ref().and_then(|look| look.flows.first()) else {
         return;
@@ -252,7 +255,7 @@ fn busiest(doc: &mut Document, probe: &Probe) {
     flows::one(doc, judged);
 }
 
-/// The unknowns, each with the command that would make it known.
+/// Writes the unknown values, each with the command that would make it known.
 pub(crate) fn unknown(doc: &mut Document, gaps: &[Gap]) {
     for gap in gaps {
         doc.gap();
@@ -272,18 +275,20 @@ mod tests {
 
     #[test]
     fn a_part_that_lasts_longer_than_the_others_says_so() {
-        let told = |millis: &[u64]| {
+        let result_of = |millis: &[u64]| {
             let parts = millis.iter().map(|&ms| (Bytes(ms * 125_000), Nanos::from_millis(ms)));
             let mut doc = Document::new();
             intervals(&mut doc, &parts.collect::<Vec<_>>());
             doc.text(Style::PLAIN)
         };
-        assert_eq!(told(&[1000]), "");
-        assert!(told(&[1000, 1010, 400]).ends_with("each 1 s        1 Gb/s, 1 Gb/s, 1 Gb/s\n"));
-        let stood = told(&[1000, 2490, 1000]);
+        assert_eq!(result_of(&[1000]), "");
+        assert!(
+            result_of(&[1000, 1010, 400]).ends_with("each 1 s        1 Gb/s, 1 Gb/s, 1 Gb/s\n")
+        );
+        let stood = result_of(&[1000, 2490, 1000]);
         assert!(stood.ends_with("1 Gb/s, 1 Gb/s in 2.49 s, 1 Gb/s\n"), "{stood}");
-        assert!(told(&[1000, 3690]).ends_with("1 Gb/s, 1 Gb/s in 3.69 s\n"));
-        assert!(told(&[2000, 1000, 1000]).starts_with("each 1 s "));
+        assert!(result_of(&[1000, 3690]).ends_with("1 Gb/s, 1 Gb/s in 3.69 s\n"));
+        assert!(result_of(&[2000, 1000, 1000]).starts_with("each 1 s "));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Two records compared, as one JSON document.
+//! The comparison of two records as one JSON document.
 //!
-//! Its schema is made from `Output`.
+//! The schema of the document is made from `Output`.
 
 use linerate_explain::diff::{
     Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange,
@@ -14,7 +14,7 @@ use super::super::json::{FigureId, Located, ValueOut, ends, exact, text};
 use super::Compared;
 use crate::head::Head;
 
-/// One JSON document. The linerate that compares the records judges both. Unknown values are null.
+/// One JSON document. The linerate that compares also judges both records. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate diff")]
 pub(crate) struct Output<'a> {
@@ -29,21 +29,21 @@ pub(crate) struct Output<'a> {
     /// Differences between the plans.
     plan: Vec<PlanOut<'a>>,
     figures: Vec<FigureOut>,
-    /// Rows of results that both records have alike: sizes of messages, operations on a disk, transfers.
+    /// Rows of tables that both records have: sizes of messages, operations on a disk, transfers.
     rows: Vec<RowOut<'a>>,
     limits: Vec<LimitOut<'a>>,
-    /// What disturbed the measurement in either record.
+    /// What disturbed the measurement in at least one of the records.
     disturbances: Vec<DisturbanceOut>,
-    /// Known differences between the facts of each host. What was not read in one record is no difference.
+    /// Known differences between the facts of each host. A fact that was not read in one record is no difference.
     facts: Vec<FactOut<'a>>,
 }
 
-/// A record.
+/// A record that is compared.
 #[derive(Serialize, JsonSchema)]
 struct RecordOut<'a> {
-    /// Version of linerate that measured.
+    /// Version of the linerate that measured.
     linerate: &'a str,
-    /// Wall-clock time in seconds since 1970.
+    /// Start of the run: wall-clock time in seconds since 1970.
     started_unix_s: u64,
     /// The far end as it was typed. Null for a machine measured against itself.
     peer: Option<&'a str>,
@@ -56,67 +56,67 @@ struct RecordOut<'a> {
 struct PlanOut<'a> {
     #[serde(flatten)]
     change: &'a Change,
-    /// Whether it requests another load.
+    /// Whether this difference changes the load.
     other_load: bool,
 }
 
-/// A figure of both records.
+/// A figure that at least one of the records has.
 #[derive(Serialize, JsonSchema)]
 struct FigureOut {
     #[serde(flatten)]
     id: FigureId,
-    /// In the first record. Null if unknown.
+    /// Value in the first record. Null if unknown.
     before: Option<ValueOut>,
-    /// In the second record. Null if unknown.
+    /// Value in the second record. Null if unknown.
     after: Option<ValueOut>,
     #[serde(flatten)]
-    told: RatioOut,
+    outcome: RatioOut,
 }
 
-/// A figure of a row of both records.
+/// A figure in a row of a table that both records have.
 #[derive(Serialize, JsonSchema)]
 struct RowOut<'a> {
-    /// What the rows are of.
+    /// Title of the table that the row is in.
     of: &'a str,
-    /// Payload of a message, of tables by size. Null of others.
+    /// Message size of the row, in payload bytes. Null if the table is not by size.
     #[schemars(range(min = 0))]
     size_bytes: Option<u64>,
-    /// Its figure, with the unit in its name: `median_ns`.
+    /// Name of the figure, with its unit: `median_ns`.
     figure: &'static str,
-    /// In the first record.
+    /// Value in the first record.
     before: ValueOut,
-    /// In the second record.
+    /// Value in the second record.
     after: ValueOut,
     #[serde(flatten)]
-    told: RatioOut,
+    outcome: RatioOut,
 }
 
-/// How two values compare.
+/// How the value of the second record compares with that of the first.
 #[derive(Serialize, JsonSchema)]
 struct RatioOut {
-    told: ToldOut,
-    /// The second value over the first one. Null if there is no ratio.
+    outcome: OutcomeOut,
+    /// The second value divided by the first one. Null if there is no ratio.
     #[schemars(range(min = 0))]
     ratio: Option<f64>,
     /// 95 % interval of the ratio. Null if it is not known.
     ratio_ci: Option<[f64; 2]>,
-    /// Why there is no ratio, or no interval. Null if there are both.
+    /// Why the ratio or its interval is missing. Null if both are known.
     why: Option<&'static str>,
 }
 
-/// What two values say together.
+/// What the ratio of two values shows.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum ToldOut {
-    /// They differ: all of the interval of the ratio lies outside 0.97 to 1.03.
+enum OutcomeOut {
+    /// The values differ: all of the interval of the ratio lies outside 0.97 to 1.03.
     Differ,
-    /// They are the same: all of the interval lies within 0.97 to 1.03.
+    /// The values are equal: all of the interval of the ratio lies within 0.97 to 1.03.
     Same,
-    /// Neither of these.
-    Untold,
-    /// There is no ratio.
+    /// Not shown: the interval of the ratio lies partly within 0.97 to 1.03, or is unknown.
+    Unclear,
+    /// The values have no ratio, such as when one is unknown or about zero.
     Nothing,
-    /// Another load was asked for.
+    /// The two runs requested different loads.
     NotComparable,
 }
 
@@ -127,21 +127,21 @@ struct LimitOut<'a> {
     metric: Measure,
     #[serde(flatten)]
     located: Located,
-    /// How certain it was in the first record. Null if it was not found there.
+    /// How certain the limit was in the first record. Null if it was not found there.
     before: Option<Certainty>,
-    /// How certain it was in the second record. Null if it was not found there.
+    /// How certain the limit was in the second record. Null if it was not found there.
     after: Option<Certainty>,
-    /// What the record without the limit says about the cause. Null if both have it.
+    /// What the record without the limit says about its cause. Null if both records have the limit.
     why: Option<&'a str>,
 }
 
-/// What disturbed the measurement in either record.
+/// What disturbed the measurement in at least one of the records.
 #[derive(Serialize, JsonSchema)]
 struct DisturbanceOut {
     fate: Fate,
     #[serde(flatten)]
     located: Located,
-    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    /// Estimated goodput without the disturbance, divided by the measured goodput. Null if unknown.
     #[schemars(range(min = 1))]
     gain_about: Option<f64>,
 }
@@ -188,7 +188,7 @@ fn figure(change: &FigureChange) -> FigureOut {
         id: FigureId::new(change.figure, change.of),
         before: change.before.as_ref().map(ValueOut::from),
         after: change.after.as_ref().map(ValueOut::from),
-        told: told(change.outcome),
+        outcome: ratio_of(change.outcome),
     }
 }
 
@@ -199,24 +199,24 @@ fn row(change: &RowChange) -> RowOut<'_> {
         figure: change.figure.key,
         before: ValueOut::from(&change.before),
         after: ValueOut::from(&change.after),
-        told: told(change.outcome),
+        outcome: ratio_of(change.outcome),
     }
 }
 
-fn told(outcome: Outcome) -> RatioOut {
-    let (told, ratio, why) = match outcome {
-        Outcome::Differ(i) => (ToldOut::Differ, Some(i), None),
-        Outcome::Same(i) => (ToldOut::Same, Some(i), None),
-        Outcome::Unsure(i) => (ToldOut::Untold, Some(i), None),
-        Outcome::Bare(_) => (ToldOut::Untold, None, Some("no interval")),
-        Outcome::Nothing(why) => (ToldOut::Nothing, None, Some(why)),
-        Outcome::OtherPlan => (ToldOut::NotComparable, None, None),
+fn ratio_of(outcome: Outcome) -> RatioOut {
+    let (word, ratio, why) = match outcome {
+        Outcome::Differ(i) => (OutcomeOut::Differ, Some(i), None),
+        Outcome::Same(i) => (OutcomeOut::Same, Some(i), None),
+        Outcome::Unclear(i) => (OutcomeOut::Unclear, Some(i), None),
+        Outcome::Bare(_) => (OutcomeOut::Unclear, None, Some("no interval")),
+        Outcome::Nothing(why) => (OutcomeOut::Nothing, None, Some(why)),
+        Outcome::OtherPlan => (OutcomeOut::NotComparable, None, None),
     };
     let bare = match outcome {
         Outcome::Bare(ratio) => Some(ratio),
         _ => None,
     };
-    RatioOut { told, ratio: ratio.map(|i| i.mid).or(bare), ratio_ci: ratio.map(ends), why }
+    RatioOut { outcome: word, ratio: ratio.map(|i| i.mid).or(bare), ratio_ci: ratio.map(ends), why }
 }
 
 fn limit(change: &LimitChange) -> LimitOut<'_> {
@@ -258,7 +258,7 @@ mod tests {
         }
         let good: Value = serde_json::from_str(&plain).unwrap();
         let wrong = [
-            ("/figures/0/told", Value::from("surely")),
+            ("/figures/0/outcome", Value::from("surely")),
             ("/figures/0/before", Value::from(1)),
             ("/limits/0/fate", Value::Null),
             ("/same_load", Value::Null),

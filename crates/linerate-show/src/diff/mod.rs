@@ -1,4 +1,4 @@
-//! Two records compared, for people and for programs.
+//! The comparison of two records, as text and as JSON.
 
 pub mod json;
 mod text;
@@ -8,14 +8,14 @@ use linerate_explain::diff::{Diff, Judged};
 pub use json::json;
 pub use text::page;
 
-/// Two records, and what became of the path from one to the other.
+/// Two judged records, and their differences.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
     /// The first record.
     pub before: &'a Judged<'a>,
-    /// The second.
+    /// The second record.
     pub after: &'a Judged<'a>,
-    /// The differences.
+    /// The differences between the two records.
     pub diff: &'a Diff,
 }
 

@@ -1,4 +1,4 @@
-//! Two records compared, for people.
+//! The comparison of two records as a page of text.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::super::names::Names;
 use super::super::{Document, Tone, words};
 use super::Compared;
 
-/// Columns of labels, of the values before and after, and of the change.
+/// Widths of the columns in characters: label, value before, value after, change.
 const WIDTHS: [usize; 4] = [LABEL, 18, 18, 28];
 
-/// Percentiles that are shown, as by `show`; the others are in the JSON document.
+/// Percentiles that the page shows, as the page of `show` does; the others are in the JSON document.
 const SHOWN: [f64; 2] = [50.0, 99.0];
 
 /// A page of the differences, the most important first: plans, then figures, limits and hosts.
@@ -48,7 +48,7 @@ pub fn page(compared: &Compared<'_>) -> Document {
     doc
 }
 
-/// Writes a line with the change of the goodput of each direction.
+/// Writes a line for each direction with the change of its goodput.
 fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
     for change in diff.figures.iter().filter(|f| f.figure.id == GOODPUT.id) {
         let Some(direction) = change.of.direction else {
@@ -135,9 +135,9 @@ fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
     }
 }
 
-/// Writes the rows of a table by size for each figure, and the figures of other rows together.
+/// Writes rows of tables: for a table by size one table for each figure, for other tables one table with all figures.
 fn rows(doc: &mut Document, diff: &Diff) {
-    let first = standing(diff);
+    let first = main_keys(diff);
     let mut shown: Vec<&RowChange> =
         diff.rows.iter().filter(|row| is_row_shown(row, &first)).collect();
     let figure = |row: &RowChange| row.size.map(|_| row.figure.label);
@@ -161,11 +161,11 @@ fn rows(doc: &mut Document, diff: &Diff) {
     }
 }
 
-/// The first of [`KEYS`] that each size of a table has: the figure that stands for it.
-fn standing(diff: &Diff) -> BTreeMap<(&str, Bytes), usize> {
+/// For each title and size its main figure: the index of the first of [`MAIN_KEYS`] that its rows have.
+fn main_keys(diff: &Diff) -> BTreeMap<(&str, Bytes), usize> {
     let mut first = BTreeMap::new();
     for row in &diff.rows {
-        let at = KEYS.iter().position(|key| *key == row.figure.key);
+        let at = MAIN_KEYS.iter().position(|key| *key == row.figure.key);
         if let (Some(size), Some(at)) = (row.size, at) {
             let least = first.entry((row.title.as_str(), size)).or_insert(at);
             *least = at.min(*least);
@@ -174,21 +174,21 @@ fn standing(diff: &Diff) -> BTreeMap<(&str, Bytes), usize> {
     first
 }
 
-/// Whether a figure of a row is on the page: of a size the one that stands for it, and the tail; the rest is in JSON.
+/// Whether the page shows a figure of a row: for a size its main figure and p99 only; the rest is in JSON.
 fn is_row_shown(row: &RowChange, first: &BTreeMap<(&str, Bytes), usize>) -> bool {
     row.size.is_none_or(|size| {
-        let stands = first.get(&(row.title.as_str(), size)).map(|at| KEYS[*at]);
+        let stands = first.get(&(row.title.as_str(), size)).map(|at| MAIN_KEYS[*at]);
         row.figure.key == P99 || stands == Some(row.figure.key)
     })
 }
 
-/// Figures of a size, from the one that stands for it.
-const KEYS: [&str; 4] = ["median_ns", "mean_ns", "least_ns", "goodput_bps"];
+/// Figures that can be the main figure of a size, the preferred one first.
+const MAIN_KEYS: [&str; 4] = ["median_ns", "mean_ns", "least_ns", "goodput_bps"];
 
-/// The tail of the times of a size.
+/// Key of the 99th percentile of the times of a message size.
 const P99: &str = "p99_ns";
 
-/// The head of the column of changes.
+/// Heading of the column of changes.
 const RATIO: &str = "ratio (95 % interval)";
 
 fn is_shown(change: &FigureChange) -> bool {
@@ -204,7 +204,7 @@ fn row(table: &mut Table, change: &FigureChange) {
     cells_of(table, &label(change), cells, change.outcome);
 }
 
-/// Writes the values before and after, and the change.
+/// Adds a table row with the values before and after, and the change.
 fn cells_of(table: &mut Table, label: &str, [before, after]: [String; 2], change: Outcome) {
     let tone = tone(change);
     let change = outcome(change);
@@ -233,7 +233,7 @@ fn label(change: &FigureChange) -> String {
     }
 }
 
-/// A value with half of its interval, where that is symmetric.
+/// A value in words, with half of its interval if the interval is symmetric.
 fn value(unit: Unit, value: &Value) -> String {
     let words = unit.words(value.mid);
     let interval = value.interval();
@@ -247,14 +247,14 @@ fn value(unit: Unit, value: &Value) -> String {
     }
 }
 
-/// Largest ratio that is shown: a larger one is over about zero.
+/// Largest ratio that is shown as a number: a larger one means that the value before was about zero.
 const MOST: f64 = 100.0;
 
-/// Largest ratio of the ends of an interval that says something.
+/// Largest quotient of upper and lower end of an interval at which the interval is shown.
 const SPREAD: f64 = 10.0;
 
-/// The ratio with the ends of its 95 % interval; words where one of the values is about zero, or the interval says
-/// nothing.
+/// The change in words: the ratio with the ends of its 95 % interval; no number if one of the values is about zero,
+/// or if the interval is too wide.
 fn outcome(outcome: Outcome) -> String {
     let ends = |i: Interval| format!("({} to {})", digits(i.low), digits(i.high));
     let says_nothing = |i: Interval| i.low <= 0.0 || i.high > i.low * SPREAD;
@@ -263,10 +263,10 @@ fn outcome(outcome: Outcome) -> String {
         Outcome::Differ(i) if i.mid < 1.0 / MOST => format!("less than x{}", 1.0 / MOST),
         Outcome::Differ(i) if says_nothing(i) && i.mid > 1.0 => "more, x not known".to_owned(),
         Outcome::Differ(i) if says_nothing(i) => "less, x not known".to_owned(),
-        Outcome::Unsure(i) if says_nothing(i) => "unclear".to_owned(),
+        Outcome::Unclear(i) if says_nothing(i) => "unclear".to_owned(),
         Outcome::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
         Outcome::Same(i) => format!("equal {}", ends(i)),
-        Outcome::Unsure(i) => format!("unclear {}", ends(i)),
+        Outcome::Unclear(i) => format!("unclear {}", ends(i)),
         Outcome::Bare(ratio) if ratio > MOST => format!("more than x{MOST}"),
         Outcome::Bare(ratio) if ratio < 1.0 / MOST => format!("less than x{}", 1.0 / MOST),
         Outcome::Bare(ratio) => format!("x{}, no interval", digits(ratio)),
@@ -275,9 +275,9 @@ fn outcome(outcome: Outcome) -> String {
     }
 }
 
-/// Why a change is unclear: the value without an interval, else the one that varied most. Empty if it is clear.
+/// Why a change is unclear: which value has no interval, else which one varied most. Empty if the change is clear.
 fn because(change: &FigureChange) -> String {
-    if !matches!(change.outcome, Outcome::Unsure(_)) {
+    if !matches!(change.outcome, Outcome::Unclear(_)) {
         return String::new();
     }
     let deviation = |value: &Option<Value>| value.as_ref()?.interval()?.relative();
@@ -318,22 +318,12 @@ fn limit(doc: &mut Document, change: &LimitChange, names: &Names) {
         names.way(limit.direction),
         certainty(change),
     );
-    let tone = if change.fate == Fate::Stayed { Tone::Plain } else { Tone::Strong };
-    doc.entry(fate(change.fate), &[(tone, &what)], 2);
+    let tone = if change.fate == Fate::Still { Tone::Plain } else { Tone::Strong };
+    doc.entry(change.fate.name(), &[(tone, &what)], 2);
     if !change.why.is_empty() {
         let when = if change.after.is_some() { "before" } else { "after" };
         let why = format!("{when}: {}", change.why);
         doc.detail(&[(Tone::Dim, &why)], 2);
-    }
-}
-
-/// A word for the change of a limit or of a disturbance.
-const fn fate(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Stayed => "still",
-        Fate::Came => "new",
-        Fate::Went => "gone",
-        Fate::Untold => "unclear",
     }
 }
 
@@ -345,7 +335,7 @@ fn disturbances(doc: &mut Document, diff: &Diff, names: &Names) {
     for change in &diff.disturbances {
         let disturbance = &change.disturbance;
         let what = words::disturbed(disturbance, names);
-        doc.entry(fate(change.fate), &[(Tone::Strong, &what)], 2);
+        doc.entry(change.fate.name(), &[(Tone::Strong, &what)], 2);
         doc.detail(&[(Tone::Plain, &words::explains(disturbance))], 2);
     }
 }
@@ -375,7 +365,7 @@ fn facts(doc: &mut Document, diff: &Diff, names: &Names) {
     }
 }
 
-/// The meanings of the words that the table uses.
+/// Writes what the words in the tables mean.
 fn legend(doc: &mut Document, diff: &Diff) {
     let figures = diff.figures.iter().filter(|f| is_shown(f));
     let figures = figures.map(|f| f.outcome);
@@ -386,7 +376,7 @@ fn legend(doc: &mut Document, diff: &Diff) {
     if any(|t| matches!(t, Outcome::Same(_))) {
         text += "equal: within 3 %. ";
     }
-    if any(|t| matches!(t, Outcome::Unsure(_))) {
+    if any(|t| matches!(t, Outcome::Unclear(_))) {
         text += "unclear: a difference cannot be shown; the 95 % interval reaches into x0.97 to x1.03. ";
     }
     if any(|t| matches!(t, Outcome::Bare(_))) {
@@ -422,7 +412,7 @@ mod tests {
         assert_eq!(shown(1.7, 15.0, 17.0), "x15.0 (1.70 to 17.0)");
         assert_eq!(shown(1.7, 15.0, 17.1), "more, x not known");
         assert_eq!(shown(0.0, 0.5, 0.9), "less, x not known");
-        let unclear = |low, high| outcome(Outcome::Unsure(of(low, 1.0, high)));
+        let unclear = |low, high| outcome(Outcome::Unclear(of(low, 1.0, high)));
         assert_eq!(unclear(0.5, 5.0), "unclear (0.50 to 5.00)");
         assert_eq!(unclear(0.5, 5.1), "unclear");
     }

@@ -1,13 +1,13 @@
-//! Text within a block of Markdown. No character of a value is markup: what could be is escaped.
+//! Text inside a block of Markdown. Characters of a value that could be markup are escaped.
 
 use super::Tone;
 
-/// Spans as one line of Markdown, for a cell of a table or behind other text. White space is a single space.
+/// Spans as one line of Markdown, for a table cell or after other text. White space becomes a single space.
 pub(super) fn inline(spans: &[(Tone, String)]) -> String {
     emphasized(&runs(&chars(spans)))
 }
 
-/// Spans as one line of Markdown at the start of a block, where `-`, `#` and `1.` would be markup too.
+/// Spans as one line of Markdown at the start of a block, where `-`, `#` and `1.` are escaped too.
 pub(super) fn block(spans: &[(Tone, String)]) -> String {
     let text = inline(spans);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -23,8 +23,8 @@ pub(super) fn block(spans: &[(Tone, String)]) -> String {
     }
 }
 
-/// A character that is safe to show: names come from other hosts and from files. Control characters of terminals,
-/// characters that turn the direction of reading, and those that nobody sees are shown as `?`.
+/// A character that is safe to show: names are received from other hosts and read from files. Control characters of
+/// terminals, characters that change the reading direction, and invisible ones are replaced by `?`.
 pub fn clean(c: char) -> char {
     match c {
         c if c.is_control() || is_unseen(c) => '?',
@@ -42,18 +42,18 @@ fn is_unseen(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text of several lines whose characters are all safe to show.
+/// A text of several lines in which unsafe characters are replaced.
 pub fn cleaned(text: &str) -> String {
     let safe = |c| if c == '\n' { c } else { clean(c) };
     text.chars().map(safe).collect()
 }
 
-/// A text of one line that is safe to show, whoever wrote it.
+/// A text of one line in which unsafe characters and line breaks are replaced.
 pub fn one_line(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// The same, with at most so many characters.
+/// A text of one line with unsafe characters replaced, shortened to at most `most` characters.
 pub fn shortened(text: &str, most: usize) -> String {
     let mut rest = text.chars().map(clean);
     let mut kept: String = rest.by_ref().take(most).collect();
@@ -63,10 +63,10 @@ pub fn shortened(text: &str, most: usize) -> String {
     kept
 }
 
-/// A character, and whether it is emphasized.
+/// A character, and whether it is emphasized (bold).
 type Char = (char, bool);
 
-/// The characters of all spans, with single spaces and none at either end.
+/// The characters of all spans; white space between words is one space, at both ends it is removed.
 fn chars(spans: &[(Tone, String)]) -> Vec<Char> {
     let mut all: Vec<Char> = Vec::new();
     for (tone, text) in spans {
@@ -82,7 +82,7 @@ fn chars(spans: &[(Tone, String)]) -> Vec<Char> {
     all
 }
 
-/// Markdown in runs that are all emphasized or all not.
+/// Escaped Markdown text in runs, and whether each run is emphasized (bold).
 fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     let mut runs: Vec<(String, bool)> = Vec::new();
     let mut put = |text: &str, is_strong: bool| match runs.last_mut() {
@@ -103,9 +103,8 @@ fn runs(chars: &[Char]) -> Vec<(String, bool)> {
     runs
 }
 
-/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not
-/// all of these can be escaped, but in code none of them applies. Addresses of hosts and devices are among
-/// these words.
+/// Whether GitHub would turn a word into a link, a mention, the number of an issue, an emoji or a formula. Not all
+/// of these can be escaped, but none applies inside code. Addresses of hosts and devices are among such words.
 //= https://github.github.com/gfm/#autolinks-extension-
 fn needs_code(word: &str) -> bool {
     let after = |mark: char, is: fn(char) -> bool| {
@@ -120,8 +119,8 @@ fn needs_code(word: &str) -> bool {
         || word.matches(':').count() > 1
 }
 
-/// A word as code, without the punctuation around it. Characters that end code, or a cell, are placed between
-/// pieces of it.
+/// A word as inline code, without the punctuation around it. Characters that would end the code or the table cell
+/// are placed between pieces of code.
 fn code(word: &str) -> String {
     let inner = word.trim_start_matches(['(', '\'', '"']);
     let (before, inner) = word.split_at(word.len() - inner.len());
@@ -134,7 +133,7 @@ fn code(word: &str) -> String {
             text.extend(["`", bare, "`"]);
         }
         text.push_str(match &piece[bare.len()..] {
-            // After an escaped character, another character of code would extend the row.
+            // After an escaped backtick, another one in code would extend the row of backticks.
             "`" => "&#96;",
             "|" => "\\|",
             "\\" => "\\\\",
@@ -144,7 +143,7 @@ fn code(word: &str) -> String {
     text + &escaped(behind)
 }
 
-/// A text that holds no markup. An underscore within a word is none, and names of settings stay readable.
+/// A text with all markup escaped. An underscore within a word is no markup: names of settings stay readable.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut before = None;
@@ -167,8 +166,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Joins runs. If the rules of Markdown would not recognize the stars as emphasis, emphasis is left out: the
-/// text matters more.
+/// Joins runs to one text. If Markdown would not recognize the stars around a run as emphasis, they are left out:
+/// the text matters more.
 fn emphasized(runs: &[(String, bool)]) -> String {
     let mut out = String::new();
     for (i, (run, is_strong)) in runs.iter().enumerate() {
@@ -193,8 +192,8 @@ fn emphasized(runs: &[(String, bool)]) -> String {
     out
 }
 
-/// Whether stars between the outer and the inner character are emphasis, however those count that are neither letters,
-/// digits, ASCII punctuation nor white space.
+/// Whether Markdown takes stars between the characters `outer` and `inner` as emphasis, however it classifies
+/// characters other than letters, digits, ASCII punctuation and white space.
 //= https://spec.commonmark.org/0.31.2/#left-flanking-delimiter-run
 fn flanks(outer: Option<char>, inner: Option<char>) -> bool {
     let is_apart = outer.is_none_or(|c| c.is_whitespace() || c.is_ascii_punctuation());

@@ -14,14 +14,14 @@ pub(super) fn render(blocks: &[Block]) -> String {
     page.text
 }
 
-/// The kind of the last block.
+/// Kind of the block that was written last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     #[default]
     Nothing,
-    /// An item of a list, which the next one follows at once.
+    /// An item of a list; the next item follows without an empty line.
     Item,
-    /// A block that needs an empty line behind it.
+    /// A block that needs an empty line after it.
     Other,
 }
 
@@ -29,7 +29,7 @@ enum Last {
 struct Page {
     text: String,
     last: Last,
-    /// How deep in the list the values of the last label are.
+    /// Depth in the list at which the values of the last label are written.
     value: usize,
 }
 
@@ -51,7 +51,7 @@ impl Page {
         }
     }
 
-    /// Lines that are no part of a list.
+    /// Writes lines that are not part of a list.
     fn apart(&mut self, lines: &str) {
         if self.last != Last::Nothing {
             self.text.push('\n');
@@ -61,7 +61,7 @@ impl Page {
         (self.last, self.value) = (Last::Other, 0);
     }
 
-    /// Writes an item of a list. The later lines of the item are indented as the first one.
+    /// Writes an item of a list. Further lines of the item are indented like its first line.
     fn list(&mut self, depth: usize, lines: &str) {
         if self.last == Last::Other {
             self.text.push('\n');
@@ -78,7 +78,7 @@ impl Page {
 
     fn heading(&mut self, marks: &str, text: &str) {
         let mut line = format!("{marks} {}", inline(&[(Tone::Plain, text.to_owned())]));
-        // Marks at the end would be left out.
+        // Markdown would drop `#` characters at the end of a heading.
         if text.ends_with('#') {
             line.insert(line.len() - 1, '\\');
         }
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// Writes a label alone: its values follow below it.
+    /// Writes a label without a value: its values follow as items below it.
     fn label(&mut self, label: &str) {
         self.list(0, &beside(Tone::Strong, label, &Vec::new()));
         self.value = 1;
@@ -111,7 +111,7 @@ impl Page {
         }
     }
 
-    /// A command, and the commands directly after it, each on a line. Returns the rest.
+    /// Writes a command and the commands directly after it as one code block. Returns the remaining blocks.
     fn commands<'a>(&mut self, first: &Entry, mut behind: &'a [Block]) -> &'a [Block] {
         if !first.label.is_empty() {
             self.label(&first.label);
@@ -145,7 +145,7 @@ impl Page {
         }
     }
 
-    /// Writes a table. A table without a head becomes a list of entries, if there are any.
+    /// Writes a table. A table without a heading row becomes a list, if all its rows have entries.
     fn table(&mut self, table: &Table) {
         let entries = table.rows.iter().map(|row| row.entry.as_ref());
         let entries: Option<Vec<&Entry>> = entries.collect();
@@ -165,7 +165,7 @@ impl Page {
             let one = |span: &(Tone, String)| inline(std::slice::from_ref(span));
             spans.iter().map(one).collect()
         };
-        // A head keeps its emphasis.
+        // Markdown itself emphasizes a heading row.
         let head = table.head.iter().map(|(_, text)| (Tone::Plain, text.clone()));
         let mut lines = vec![cells(&head.collect())];
         lines.extend(table.rows.iter().map(|row| cells(&row.cells)));
@@ -179,7 +179,7 @@ impl Page {
     }
 }
 
-/// Whether more values follow, without a label of their own.
+/// Whether further values of the same label follow.
 fn has_more(behind: &[Block]) -> bool {
     for block in behind {
         match block {
@@ -194,7 +194,7 @@ fn has_more(behind: &[Block]) -> bool {
     false
 }
 
-/// A label and a text on one line: `**label:** text`.
+/// A label and its text on one line: `**label:** text`.
 fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     let label = label.trim_end().trim_end_matches(':');
     let mut spans = vec![(tone, format!("{label}:")), (Tone::Plain, " ".to_owned())];
@@ -202,13 +202,13 @@ fn beside(tone: Tone, label: &str, body: &Spans) -> String {
     block(&spans)
 }
 
-/// A command as users type it, on one line.
+/// The text of a command on one line, as users type it.
 fn command(entry: &Entry) -> String {
     let text: String = entry.body.iter().map(|(_, text)| text.as_str()).collect();
     text.trim().chars().map(clean).collect()
 }
 
-/// Rows of cells in columns, below the first row a line.
+/// Rows of cells as a Markdown table with aligned columns, with a rule below the first row.
 fn grid(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();

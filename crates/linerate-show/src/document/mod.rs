@@ -1,6 +1,6 @@
-//! Documents: the content of a view, as typed blocks. A view builds one; a renderer lays it out. A document
-//! knows neither width nor colour nor markup. Hints for the layout of text are the exception: other renderers
-//! ignore them.
+//! Documents: the content of a result, as typed blocks. Each command builds a document, and a renderer lays it out.
+//! A document does not depend on width, colour or markup, except for hints on the layout of text, which other
+//! renderers ignore.
 
 mod inline;
 mod markdown;
@@ -12,24 +12,24 @@ pub use table::Table;
 pub use text::Style;
 pub(crate) use text::width_of;
 
-/// The meaning of a piece of text; a renderer decides how that looks.
+/// The meaning of a piece of text; the renderer decides how to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
-    /// Names, and what to look at first.
+    /// Names, and what a reader should look at first.
     Strong,
-    /// Details that a reader may skip.
+    /// Details, which a reader may skip.
     Dim,
     /// A state that is as it should be, or a certain result.
     Good,
-    /// A problem, or not known.
+    /// A problem, or something unknown.
     Warning,
 }
 
-/// A piece of text with its meaning, as views write it.
+/// A piece of text with its meaning, borrowed by the caller.
 pub type Span<'a> = (Tone, &'a str);
 
-/// Spans that a document keeps.
+/// Spans that a document owns.
 type Spans = Vec<(Tone, String)>;
 
 fn kept(spans: &[Span<'_>]) -> Spans {
@@ -37,12 +37,12 @@ fn kept(spans: &[Span<'_>]) -> Spans {
     spans.iter().map(owned).collect()
 }
 
-/// Width of the column of labels.
+/// Width in characters of the column of labels.
 pub(crate) const LABEL: usize = 16;
-/// Text pages narrower than this put labels on their own lines.
+/// Width in characters below which text pages put labels on their own lines.
 pub const NARROW: usize = 48;
 
-/// A number of columns of text, on most pages and on narrow ones.
+/// A number of characters on a line: for most pages, and for pages narrower than [`NARROW`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Columns {
     pub(crate) wide: usize,
@@ -56,26 +56,26 @@ impl From<usize> for Columns {
 }
 
 impl Columns {
-    /// The number of further items on all pages.
+    /// Adds `more` characters, on wide and on narrow pages.
     #[must_use]
     pub fn plus(self, more: usize) -> Self {
         Self { wide: self.wide + more, narrow: self.narrow + more }
     }
 }
 
-/// A part of a document.
+/// A block of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
-    /// Space before what follows; never two in a row, and none at the start.
+    /// Empty line before the next block; never two in a row, and none at the start.
     Gap,
     Heading(Heading, String),
-    /// A paragraph; later lines are indented by `hang`.
+    /// A paragraph; lines after the first are indented by `hang` characters.
     Line {
         body: Spans,
         hang: usize,
     },
     Entry(Entry),
-    /// An entry that is a command to copy.
+    /// An entry whose text is a command to copy.
     Command(Entry),
     Item(Item),
     Table(Table),
@@ -91,7 +91,7 @@ enum Heading {
 /// How an entry relates to the one above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// The label's text; without a label, one more value of the label above.
+    /// A value of the entry's label; without a label, one more value of the label above.
     Value,
     /// A detail of the value above.
     Detail,
@@ -99,13 +99,13 @@ enum Rank {
     Evidence,
 }
 
-/// A label with its values and details.
+/// A label with a value, or one more value or a detail of an entry above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     label: String,
     rank: Rank,
     body: Spans,
-    /// Columns by which later lines are indented further.
+    /// Characters by which lines after the first are indented further.
     hang: usize,
 }
 
@@ -115,18 +115,18 @@ impl Entry {
     }
 }
 
-/// An item of a list: a head, if it has one, and text to its right.
+/// An item of a list: a heading, if it has one, and text to its right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     body: Spans,
-    /// The subject of the item, in one or more cells with the least number of columns of each.
+    /// The heading in one or more cells, each with its least width.
     head: Vec<(String, Columns)>,
     tone: Tone,
-    /// Items and entries above it with a lower number contain it.
+    /// Nesting depth: items and entries above it with a lower depth contain this item.
     depth: usize,
-    /// Columns before the item.
+    /// Characters before the item.
     margin: Columns,
-    /// Columns before later lines.
+    /// Characters before each line after the first.
     hang: Columns,
 }
 
@@ -163,7 +163,7 @@ impl Item {
     }
 }
 
-/// Blocks, in order.
+/// The content of a result: its blocks, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     blocks: Vec<Block>,
@@ -179,7 +179,7 @@ impl Document {
         self.blocks.append(&mut other.blocks);
     }
 
-    /// The same without commands, and without the details that lead to them.
+    /// Returns the document without commands, and without the details that introduce them.
     #[must_use]
     pub fn without_commands(self) -> Self {
         let leads = |block: &Block| match block {
@@ -200,7 +200,7 @@ impl Document {
         Self { blocks }
     }
 
-    /// Space before what follows.
+    /// Adds an empty line before the next block.
     pub fn gap(&mut self) {
         self.blocks.push(Block::Gap);
     }
@@ -221,39 +221,39 @@ impl Document {
         self.blocks.push(Block::Line { body, hang });
     }
 
-    /// Adds a label and its value. Without a label the value is one more of the label above.
+    /// Adds a label and its value. With an empty label, the value is one more value of the label above.
     pub fn entry(&mut self, label: &str, body: &[Span<'_>], hang: usize) {
         self.blocks.push(Block::Entry(Entry::new(label, body, hang)));
     }
 
-    /// Adds a detail of the value above.
+    /// Adds a detail of the value above it.
     pub fn detail(&mut self, body: &[Span<'_>], hang: usize) {
         let rank = Rank::Detail;
         let entry = Entry::new("", body, hang);
         self.blocks.push(Block::Entry(Entry { rank, ..entry }));
     }
 
-    /// Adds evidence for the value above.
+    /// Adds evidence for the value above it.
     pub fn evidence(&mut self, text: &str) {
         let rank = Rank::Evidence;
         let entry = Entry::new("", &[(Tone::Plain, text)], 2);
         self.blocks.push(Block::Entry(Entry { rank, ..entry }));
     }
 
-    /// A command to copy, as a value of a label.
+    /// Adds a command to copy, as a value of a label.
     pub fn command(&mut self, label: &str, command: Span<'_>, hang: usize) {
         let entry = Entry::new(label, &[command], hang);
         self.blocks.push(Block::Command(entry));
     }
 
-    /// A command to copy, which belongs to the value above.
+    /// Adds a command to copy that belongs to the value above it.
     pub(crate) fn detail_command(&mut self, command: Span<'_>, hang: usize) {
         let rank = Rank::Detail;
         let entry = Entry::new("", &[command], hang);
         self.blocks.push(Block::Command(Entry { rank, ..entry }));
     }
 
-    /// An entry that belongs to no label.
+    /// Adds text that belongs to no label.
     pub fn remark(&mut self, body: &[Span<'_>]) {
         let margin = Columns { wide: LABEL, narrow: 2 };
         self.item(Item::new(body).indent(margin, margin.plus(2)));
@@ -269,12 +269,12 @@ impl Document {
         self.blocks.push(Block::Table(table));
     }
 
-    /// Renders text for a terminal or a file.
+    /// Renders the document as text for a terminal or a file.
     pub fn text(&self, style: Style) -> String {
         text::render(&self.blocks, style)
     }
 
-    /// Renders GitHub-flavoured Markdown.
+    /// Renders the document as GitHub-flavoured Markdown.
     pub fn markdown(&self) -> String {
         markdown::render(&self.blocks)
     }

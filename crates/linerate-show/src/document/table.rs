@@ -2,14 +2,14 @@
 
 use super::{Block, Document, Entry, Item, Span, Spans, kept};
 
-/// A head, and rows of cells.
+/// A table with an optional heading row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Columns of text of each cell in a row, with the space behind it. The last may be 0: all that is left.
+    /// Width of each cell in characters, with the space after it. The last may be 0: the rest of the line.
     pub(super) widths: Vec<usize>,
     pub(super) head: Spans,
     pub(super) rows: Vec<Row>,
-    /// A page of text that is narrower shows `narrow`, and the entries of the rows.
+    /// On a page with fewer characters, `narrow` and the entries of the rows replace the table.
     pub(super) least: usize,
     pub(super) narrow: Vec<Block>,
 }
@@ -17,9 +17,9 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) cells: Spans,
-    /// The entry that replaces the cells if they do not fit.
+    /// The entry that replaces the cells if the row does not fit.
     pub(super) entry: Option<Entry>,
-    /// The details of the row, below it.
+    /// Blocks below the row, with details of it.
     pub(super) below: Vec<Block>,
 }
 
@@ -40,26 +40,26 @@ impl Table {
         self
     }
 
-    /// The least number of columns of a page for a table; a narrower page shows the entries of the rows.
+    /// Sets the least width of a page, in characters, for the table; a narrower page shows the entries of the rows.
     #[must_use]
     pub fn least(mut self, columns: usize) -> Self {
         self.least = columns;
         self
     }
 
-    /// Sets the text that a page too narrow for the table shows before the entries of the rows.
+    /// Sets the blocks that a page too narrow for the table shows before the entries of the rows.
     #[must_use]
     pub fn narrow(mut self, instead: Document) -> Self {
         self.narrow = instead.blocks;
         self
     }
 
-    /// A row that is set whatever its width.
+    /// Adds a row that is shown even if it does not fit.
     pub fn row(&mut self, cells: &[Span<'_>]) {
         self.push(cells, None);
     }
 
-    /// A row, and the entry that replaces it if it does not fit.
+    /// Adds a row, and the entry that replaces it if it does not fit.
     pub(crate) fn row_or(&mut self, cells: &[Span<'_>], entry: Entry) {
         self.push(cells, Some(entry));
     }
@@ -68,7 +68,7 @@ impl Table {
         self.rows.push(Row { cells: kept(cells), entry, below: Vec::new() });
     }
 
-    /// An item that belongs to the last row.
+    /// Adds an item below the last row.
     pub fn below(&mut self, item: Item) {
         if let Some(row) = self.rows.last_mut() {
             row.below.push(Block::Item(item));

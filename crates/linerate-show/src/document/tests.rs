@@ -172,7 +172,7 @@ fn a_table_without_a_head_is_a_list() {
     assert_eq!(page, "- **near:** y\n  - z\n");
 }
 
-/// Text that a host or a file may bring: pieces of markup, of addresses, and any other character.
+/// Text as a hostile host or file may contain it: pieces of markup and addresses, and any other character.
 fn hostile() -> impl Strategy<Value = String> {
     let markup = prop::sample::select(vec![
         "*", "_", "`", "|", "\\", "<", ">", "[", "]", "(", ")", "#", "-", "+", "1.", "~", "&lt;",
@@ -194,7 +194,7 @@ fn spans() -> impl Strategy<Value = Spans2> {
     [(tone(), hostile()), (tone(), hostile())]
 }
 
-/// Every kind of block, each with the same spans.
+/// A document with every kind of block, all with the same spans.
 fn every_block(spans: &Spans2) -> Document {
     let body: Vec<Span<'_>> = spans.iter().map(|(tone, s)| (*tone, s.as_str())).collect();
     let [first, second] = [&spans[0].1, &spans[1].1];
@@ -217,7 +217,7 @@ fn every_block(spans: &Spans2) -> Document {
     doc
 }
 
-/// What a reader of Markdown sees: text by block, and what is neither text nor wanted.
+/// Reads Markdown: returns the text of each block, and any markup that should not be there.
 fn read(markdown: &str) -> (Vec<String>, Vec<String>) {
     let (mut texts, mut wrong) = (vec![String::new()], Vec::new());
     let options =
@@ -246,7 +246,7 @@ fn read(markdown: &str) -> (Vec<String>, Vec<String>) {
     (texts, wrong)
 }
 
-/// As Markdown shows it: what is not safe is `?`, and white space is one space.
+/// The text that Markdown shows: unsafe characters become `?`, and white space becomes one space.
 fn shown(text: &str) -> String {
     let safe: String = text.chars().map(clean).collect();
     linerate_test::unwrapped(&safe)
@@ -274,7 +274,7 @@ proptest! {
             let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
             let starts = Parser::new_ext(&text, options).filter_map(|event| match event {
                 Event::Start(Tag::CodeBlock(_)) => Some("code".to_owned()),
-                // An item that is empty has no paragraph.
+                // An empty item has no paragraph.
                 Event::Start(Tag::Strong | Tag::Paragraph) => None,
                 Event::Start(tag) => Some(format!("{tag:?}")),
                 _ => None,
@@ -324,7 +324,7 @@ proptest! {
         for code in ["0", "1", "2", "1;32", "1;33"] {
             bare = bare.replace(&format!("\x1b[{code}m"), "");
         }
-        // A cell of spaces at the end of a row is cut off where no colour closes it.
+        // A cell of spaces at the end of a row is trimmed if no colour code follows it.
         let lines = |text: &str| text.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
         prop_assert_eq!(lines(&bare), lines(&plain));
     }

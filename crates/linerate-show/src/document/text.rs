@@ -1,4 +1,4 @@
-//! Documents as text: wrapped to a width, aligned under labels, in colour where asked for.
+//! Documents as text: wrapped to a width, aligned under labels, in colour if requested.
 
 use std::mem;
 
@@ -9,7 +9,7 @@ use super::{Block, Columns, Entry, Item, LABEL, NARROW, Rank, Spans, Table, Tone
 /// How text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns; fewer than 20 count as 20.
+    /// Characters of a line; fewer than 20 count as 20.
     pub width: usize,
     /// Whether bold and colour may be used.
     pub color: bool,
@@ -32,7 +32,7 @@ impl Tone {
     }
 }
 
-/// The text before evidence.
+/// The mark before evidence.
 const BULLET: &str = "- ";
 
 pub(super) fn render(blocks: &[Block], style: Style) -> String {
@@ -42,7 +42,7 @@ pub(super) fn render(blocks: &[Block], style: Style) -> String {
     page.text
 }
 
-/// A page that grows line by line.
+/// A page of text that is written line by line.
 struct Page {
     style: Style,
     text: String,
@@ -61,7 +61,7 @@ impl Page {
         }
     }
 
-    /// Whether text that begins at a column has less than a third of the page, as after names of 63 characters.
+    /// Whether less than a third of the line remains after `column`, such as after a name of 63 characters.
     fn is_short_of(&self, column: usize) -> bool {
         column + self.style.width / 3 > self.style.width
     }
@@ -80,14 +80,14 @@ impl Page {
         }
     }
 
-    /// An empty line, unless the page ends in one or is empty.
+    /// Writes an empty line, unless the page ends in one or is empty.
     fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A label with its body. The body is wrapped to the right of the label, or goes below it on a narrow page.
+    /// Writes a label and its text. The text is wrapped to the right of the label; on a narrow page it goes below.
     fn entry(&mut self, entry: &Entry) {
         let Entry { label, body, .. } = entry;
         let indent = if self.is_narrow() {
@@ -112,7 +112,7 @@ impl Page {
         }
     }
 
-    /// A command alone on a line, unwrapped and without a margin, so that it can be copied.
+    /// Writes a command alone on a line, unwrapped and without a margin, so that it can be copied.
     fn command(&mut self, entry: &Entry) {
         if !entry.label.is_empty() {
             self.paint(Tone::Strong, &entry.label);
@@ -122,7 +122,8 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A head that is not wrapped, and text to its right that is; below a head that leaves too little of the line.
+    /// Writes an unwrapped heading and wrapped text to its right; or the text below a heading that leaves too
+    /// little space.
     fn item(&mut self, item: &Item) {
         let hang = self.columns(item.hang);
         let mut head = " ".repeat(self.columns(item.margin));
@@ -168,7 +169,7 @@ impl Page {
         }
     }
 
-    /// Whether each cell leaves space to the next one, and the last keeps to its column.
+    /// Whether each cell is shorter than its column, and the last cell fits into its own.
     fn fits(&self, row: &Row, widths: &[usize]) -> bool {
         let mut at = 0;
         row.cells.iter().zip(widths).enumerate().all(|(i, (cell, width))| {
@@ -183,10 +184,10 @@ impl Page {
         })
     }
 
-    /// Words of `body`; `column` characters of this line are used, later lines begin at `indent`.
+    /// Writes the words of `body`. `column` characters of this line are used; further lines begin at `indent`.
     fn wrap(&mut self, body: &[(Tone, String)], column: usize, indent: usize) {
         let (mut at, mut space) = (column, false);
-        // The current line so far, with runs of one tone joined.
+        // The line so far, as runs of equal tone.
         let mut line: Spans = Vec::new();
         for (tone, text) in body {
             let mut words = words(text).into_iter().peekable();
@@ -226,7 +227,7 @@ impl Page {
         }
     }
 
-    /// Cells in columns of `widths`; the last one is not padded.
+    /// Writes cells in columns of `widths` characters; the last cell is not padded.
     fn row(&mut self, cells: &[(Tone, String)], widths: &[usize]) {
         for (i, ((tone, cell), width)) in cells.iter().zip(widths).enumerate() {
             self.paint(*tone, cell);
@@ -256,8 +257,8 @@ impl Page {
     }
 }
 
-/// Pieces that are never broken over lines: a number keeps its unit, and quotes keep their content, so that a
-/// command can be copied.
+/// Splits text into pieces that are never wrapped: a number keeps its unit, and a quote stays in one piece, so that
+/// commands can be copied.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut quoted = None;
@@ -281,7 +282,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The quote that a word opens and does not close; an apostrophe opens nothing.
+/// The quotation mark that a word opens and does not close; `None` for an apostrophe inside a word.
 fn opened(word: &str) -> Option<char> {
     ['\'', '"'].into_iter().find(|quote| {
         let opens = word.starts_with(*quote) || word.contains(&format!("={quote}"));
@@ -294,7 +295,7 @@ const UNITS: &[&str] = &[
     "/s", "k/s", "M/s", "ns", "us", "ms", "s", "ns/B", "kHz", "MHz", "GHz", "MT/s", "GT/s",
 ];
 
-/// Columns that a text takes; one for each character. Wide and combining characters are not counted right.
+/// Width of a text in characters. Wide and combining characters count as one, which is not right.
 pub(crate) fn width_of(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,5 +1,5 @@
-//! A network for programs. The schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
-//! values are `null`.
+//! An InfiniBand network as JSON. The schema is made from `Output`. Keys contain the units; integers stay below
+//! 2^53; unknown values are `null`.
 
 use linerate_ceiling::infiniband::Speed;
 use linerate_explain::{Answered, Headline};
@@ -20,36 +20,36 @@ use super::Walked;
 use super::text::answer;
 use crate::head::Head;
 
-/// One JSON document. Units stand in the keys. Unknown values are null.
+/// One JSON document. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric")]
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// False if the walk was cut short.
+    /// False if the walk through the network ended before every request was answered or given up.
     complete: bool,
-    /// Where the network was asked from, in words.
+    /// From where the requests were sent, in words.
     through: &'a str,
-    /// Requests that were sent.
+    /// Number of requests that were sent.
     requests: u64,
-    /// Time that the walk took.
+    /// Time that the walk through the network took.
     took_ns: u64,
-    /// What is wrong, the most important first.
+    /// What is wrong with the network, the most important first.
     findings: &'a [Finding],
-    /// This host's port. Null if it did not answer.
+    /// This host's port. Null if it did not reply.
     own: Option<PlaceOut>,
-    /// The nodes. Places refer to them by their index, from 0.
+    /// The nodes of the network. Other parts of the document refer to them by their index, from 0.
     nodes: Vec<NodeOut>,
     /// The ports of all nodes.
     ports: Vec<PortOut>,
-    /// Requests without a useful reply.
+    /// Requests that got no useful reply.
     silent: Vec<SilentOut>,
 }
 
-/// A port of a node.
+/// A port, by its node and number.
 #[derive(Serialize, JsonSchema)]
 struct PlaceOut {
-    /// Index of the node.
+    /// Index of the node in `nodes`.
     node: usize,
     /// Number of the port.
     port: u8,
@@ -58,19 +58,19 @@ struct PlaceOut {
 /// A node: an adapter of a host, a switch or a router.
 #[derive(Serialize, JsonSchema)]
 struct NodeOut {
-    /// Description that the node has of itself. Null if unknown.
+    /// Description that the node reports of itself. Null if unknown.
     name: Option<String>,
     /// Kind of the node.
     kind: KindOut,
     /// GUID of the node.
     guid: String,
-    /// GUID of the system that the node is a part of.
+    /// GUID of the system (such as a chassis) that the node is a part of.
     system_guid: String,
-    /// The maker's number, by the IEEE.
+    /// Number of the maker, assigned by the IEEE.
     vendor: u32,
-    /// The maker's number of the device.
+    /// Number of the device, assigned by its maker.
     device: u16,
-    /// Number of its ports, as the node says.
+    /// Number of ports that the node reports.
     ports: u8,
 }
 
@@ -89,9 +89,9 @@ enum KindOut {
 struct ManagerOut {
     /// State of the manager.
     state: ManagerStateOut,
-    /// The manager of the highest priority is the master.
+    /// Priority of the manager: the one of the highest priority is the master.
     priority: u8,
-    /// GUID of the port that it runs at, as it says.
+    /// GUID of the port that the manager runs at, as it reports.
     guid: String,
 }
 
@@ -109,74 +109,74 @@ enum ManagerStateOut {
 /// A port of a node.
 #[derive(Serialize, JsonSchema)]
 struct PortOut {
-    /// Index of the node.
+    /// Index of the node in `nodes`.
     node: usize,
     /// Number of the port. Port 0 of a switch is the switch itself.
     port: u8,
     /// GUID of the port. Null if unknown.
     guid: Option<String>,
-    /// The other end of its link. Null if there is none, or if unknown.
+    /// The port at the other end of the link. Null if there is no link, or if unknown.
     peer: Option<PlaceOut>,
     /// State of the link. Null if unknown.
     state: Option<LinkState>,
-    /// State of the wire. Null if unknown.
+    /// Physical state of the port. Null if unknown.
     physical: Option<PhysicalState>,
-    /// Local identifier; 0 until a subnet manager gives one. Null if unknown.
+    /// Local identifier (LID); 0 until a subnet manager assigns one. Null if unknown.
     lid: Option<u16>,
     /// LID of the subnet manager; 0 if there is none. Null if unknown.
     manager_lid: Option<u16>,
-    /// Lanes in use. Null without a link, or if unknown.
+    /// Number of lanes that the link uses. Null without a link, or if unknown.
     width: Option<u32>,
     /// Speed of a lane: `FDR`, `EDR` ... Null without a link, or if unknown.
     speed: Option<&'static str>,
     /// Data rate of the link. Null without a link, or if unknown.
     rate_bps: Option<u64>,
-    /// Lanes that may be used. Null if unknown.
+    /// Lanes that the port is set to use. Null if unknown.
     width_enabled: Option<u32>,
-    /// Highest speed of a lane that may be used. Null if unknown.
+    /// Highest speed of a lane that the port is set to use. Null if unknown.
     speed_enabled: Option<&'static str>,
-    /// Lanes that the port has. Null if unknown.
+    /// Lanes that the port supports. Null if unknown.
     width_supported: Option<u32>,
-    /// Highest speed of a lane that the port has. Null if unknown.
+    /// Highest speed of a lane that the port supports. Null if unknown.
     speed_supported: Option<&'static str>,
-    /// Largest payload of a packet that both ends agreed on. Null if unknown.
+    /// MTU of the link: the largest payload of a packet that both ends agreed on. Null if unknown.
     mtu_bytes: Option<u32>,
     /// Partition keys of an adapter's port, in hexadecimal. Null if unknown, and for a switch.
     partition_keys: Option<Vec<String>>,
-    /// The subnet manager at the port. Null if there is none, or if unknown.
+    /// The subnet manager that runs at the port. Null if there is none, or if unknown.
     manager: Option<ManagerOut>,
-    /// Counters. Empty if they were not read.
+    /// Counters of the port. Empty if they were not read.
     counters: Vec<CounterOut>,
 }
 
 /// A counter of a port.
 #[derive(Serialize, JsonSchema)]
 struct CounterOut {
-    /// Name, as in `/sys/class/infiniband/*/ports/*/counters`.
+    /// Name of the counter, as in `/sys/class/infiniband/*/ports/*/counters`.
     name: &'static str,
-    /// Value at the last reading.
+    /// Value of the counter at the last reading.
     value: u64,
     /// Whether the counter is at its largest value, at which it stops.
     full: bool,
-    /// Rise in a second between the first and the last reading. Null if it was read once, or if it was cleared.
+    /// Increase per second between the first and the last reading. Null if it was read once, or if it was cleared.
     #[schemars(range(min = 0))]
     per_second: Option<f64>,
 }
 
-/// A request without a useful reply.
+/// A request that got no useful reply.
 #[derive(Serialize, JsonSchema)]
 struct SilentOut {
-    /// Index of the node. Null for an unknown node.
+    /// Index of the node in `nodes` that did not reply. Null for an unknown node.
     node: Option<usize>,
-    /// The port whose cable leads to an unknown node. Null for a known one.
+    /// The port whose cable leads to the unknown node. Null if the node is known.
     from: Option<PlaceOut>,
-    /// Name of the attribute that was asked for.
+    /// Name of the requested attribute.
     attribute: &'static str,
     /// Why there is no useful reply.
     why: String,
 }
 
-/// The document of a walk.
+/// The walk as one JSON document.
 pub fn json(walked: &Walked) -> serde_json::Result<String> {
     text(&output(walked))
 }
@@ -208,12 +208,12 @@ fn output(walked: &Walked) -> Output<'_> {
 
 fn headline(walked: &Walked) -> Headline {
     let first = walked.findings.iter().find(|finding| finding.is_now());
-    // What replies only support may be a state that passes.
+    // A finding that is only supported may be a state that soon ends, so it is not the headline.
     let proved = first.filter(|finding| finding.certainty == Certainty::Proved);
     let found = proved.map(Headline::found).or_else(|| Headline::suspected(&walked.findings));
     found.unwrap_or_else(|| {
         let (tone, what) = answer(walked);
-        // Text has one tone for a network of which all was read, and nothing is wrong.
+        // The page has the tone `Good` only if all of the network was read and nothing is wrong.
         let is_well = tone == Tone::Good;
         Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, what)
     })

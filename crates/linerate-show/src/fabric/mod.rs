@@ -1,4 +1,4 @@
-//! An InfiniBand network, for people and for programs.
+//! An InfiniBand network, as text and as JSON.
 
 pub mod json;
 mod path;
@@ -15,30 +15,30 @@ pub use path::{Pinged, Way, pinged_page, routed};
 pub use text::{check, page};
 pub use way::{pinged_json, routed_json};
 
-/// A walk through a network, with what is wrong with it.
+/// The result of a walk through an InfiniBand network.
 pub struct Walked {
-    /// The network.
+    /// The network as it was read.
     pub network: Network,
-    /// What is wrong, the most important first.
+    /// What is wrong with the network, the most important first.
     pub findings: Vec<Finding>,
-    /// Where the network was asked from, in words: `ibsim sim, as CLB`.
+    /// From where the requests were sent, in words: `ibsim sim, as CLB`.
     pub through: String,
-    /// Requests that were sent.
+    /// Number of requests that were sent.
     pub requests: u64,
-    /// The time that the walk took.
+    /// Time that the walk took.
     pub took: Nanos,
     /// Whether every request was answered or given up before the time was up.
     pub whole: bool,
 }
 
 impl Walked {
-    /// Judges a network.
+    /// Judges a network that was read.
     pub fn of(network: Network, through: String, requests: u64, took: Nanos, whole: bool) -> Self {
         let is_odd = network.gaps.iter().any(|gap| gap.why.is_odd());
         Self { findings: find(&network), network, through, requests, took, whole: whole && !is_odd }
     }
 
-    /// Whether this host's port answered.
+    /// Whether this host's port replied.
     pub fn knows_own_port(&self) -> bool {
         let own = self.network.own().and_then(|own| self.network.port(own));
         own.is_some_and(|port| port.info.is_some())

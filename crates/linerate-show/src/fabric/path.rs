@@ -1,4 +1,4 @@
-//! Round trips on the management path, and routes, for people.
+//! Pages of `fabric ping` (round trips of management requests) and `fabric route` (the route to a port).
 
 use linerate_fabric::mad::subnet::NO_RECORD;
 use linerate_fabric::network::{End, Network, PortAt, Routed, Why};
@@ -7,18 +7,18 @@ use linerate_units::Nanos;
 use super::super::{Document, Tone};
 use super::text::{count, lanes};
 
-/// Name of the attribute that has a path.
+/// Name of the attribute that describes a path.
 const PATH: &str = "PathRecord";
 
-/// Round trips to a port on the management path.
+/// Round trips of management requests to a port.
 pub struct Pinged {
-    /// The port, in words.
+    /// Name of the port, in words.
     pub name: String,
-    /// Its LID.
+    /// LID of the port.
     pub lid: u16,
-    /// Requests that were sent.
+    /// Number of requests that were sent.
     pub sent: u32,
-    /// Times of those that were answered.
+    /// Round trips of the requests that were answered.
     pub trips: Vec<Nanos>,
 }
 
@@ -43,17 +43,17 @@ pub fn pinged_page(of: &Pinged) -> Document {
     doc
 }
 
-/// The way of packets through a network.
+/// The route of packets through a network.
 pub struct Way<'a> {
-    /// The network, with the tables and the path that were asked for.
+    /// The network, with the forwarding tables and the path that were requested from it.
     pub network: &'a Network,
-    /// Where the way begins.
+    /// The port where the route begins.
     pub from: PortAt,
-    /// The port that it is for.
+    /// The port that the route should lead to.
     pub to: PortAt,
-    /// Its LID.
+    /// LID of that destination port.
     pub lid: u16,
-    /// The way, by the forwarding tables.
+    /// The route that the forwarding tables give.
     pub route: Routed,
 }
 
@@ -95,7 +95,7 @@ pub fn routed(way: &Way<'_>) -> Document {
     doc
 }
 
-/// The path that the subnet manager names, and where it is set to less than its links carry.
+/// Writes the path that the subnet manager gives, and where its settings are below what the links carry.
 fn path(doc: &mut Document, network: &Network, route: &Routed, to: PortAt) {
     let Some(from) = route.hops.first() else {
         return;
@@ -116,7 +116,7 @@ fn path(doc: &mut Document, network: &Network, route: &Routed, to: PortAt) {
     parts.push(format!("service level {}", path.level));
     parts.push(format!("P_Key {:#06x}", path.key.0));
     doc.entry("Path record", &[(Tone::Plain, &parts.join(", "))], 2);
-    // The port of a switch itself takes less than its links carry.
+    // The own port (0) of a switch may have a smaller MTU and rate than its links.
     if [*from, to].iter().any(|end| end.port == 0 || network.nodes[end.node].is_switch()) {
         return;
     }

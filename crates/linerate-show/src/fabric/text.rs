@@ -1,4 +1,4 @@
-//! A network for people: what is wrong and what helps, then this port, managers and links.
+//! An InfiniBand network as text: what is wrong and what helps, then this host's port, managers and links.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use super::super::finding::{LABELS, parts};
 use super::super::{Document, Tone};
 use super::Walked;
 
-/// Findings with details on a page without `--explain`.
+/// Number of findings that a page without `--explain` shows with details.
 const DETAILED: usize = 2;
-/// Findings of one line each below them.
+/// Number of further findings that are listed below, with one line each.
 const LISTED: usize = 8;
-/// Links that have lines of their own.
-const LINKS: usize = 16;
-/// Sorts of unknown attributes that have lines of their own.
-const GAPS: usize = 4;
+/// Largest number of links that are listed.
+const LISTED_LINKS: usize = 16;
+/// Largest number of lines about requests without a useful reply, by attribute and reason.
+const GAP_LINES: usize = 4;
 
-/// The page of a network.
+/// The page of `linerate fabric`; `explain` shows the details of all findings.
 pub fn page(walked: &Walked, explain: bool) -> Document {
     let mut doc = Document::new();
     headline(&mut doc, walked);
@@ -34,7 +34,7 @@ pub fn page(walked: &Walked, explain: bool) -> Document {
     doc
 }
 
-/// One line for each problem, for scripts.
+/// One line for each problem, for use in scripts.
 pub fn check(walked: &Walked) -> Document {
     let mut doc = Document::new();
     headline(&mut doc, walked);
@@ -58,7 +58,7 @@ fn headline(doc: &mut Document, walked: &Walked) {
     doc.line(&[(tone, &text)], 2);
 }
 
-/// What the walk says of the network as a whole.
+/// The state of the network in one sentence, and its tone.
 pub(super) fn answer(walked: &Walked) -> (Tone, String) {
     let network = &walked.network;
     let size = size(network);
@@ -144,7 +144,7 @@ fn detail(doc: &mut Document, finding: &Finding) {
     }
 }
 
-/// The port of this host.
+/// Writes the state of this host's port.
 fn own(doc: &mut Document, network: &Network) {
     let Some((own, port)) = network.own().and_then(|own| Some((own, network.port(own)?))) else {
         return;
@@ -157,7 +157,7 @@ fn own(doc: &mut Document, network: &Network) {
     }
 }
 
-/// `Active, 4x FDR (54.5 Gb/s of data), LID 3, manager LID 1`.
+/// State, speed and LIDs of a port: `Active, 4x FDR (54.5 Gb/s of data), LID 3, manager LID 1`.
 fn condition(port: &Port) -> String {
     let Some(info) = port.info else {
         return "unknown: the port did not answer".to_owned();
@@ -178,7 +178,7 @@ fn condition(port: &Port) -> String {
     parts.join(", ")
 }
 
-/// The lanes of a link, in words.
+/// Number of lanes of a port's link, in words.
 pub(super) fn lanes(port: &Port) -> String {
     let lanes = port.lanes().map(|lanes| lanes.to_string());
     lanes.unwrap_or_else(|| "unknown".to_owned())
@@ -208,7 +208,7 @@ fn links(doc: &mut Document, network: &Network, explain: bool) {
         return;
     }
     doc.gap();
-    if all.len() <= LINKS || explain {
+    if all.len() <= LISTED_LINKS || explain {
         return each(doc, network, &all);
     }
     let mut sorts: BTreeMap<String, usize> = BTreeMap::new();
@@ -258,7 +258,7 @@ fn foot(doc: &mut Document, walked: &Walked) {
     }
 }
 
-/// What has no useful reply, by attribute and reason.
+/// Writes the requests without a useful reply, grouped by attribute and reason.
 fn unknown(doc: &mut Document, network: &Network) {
     let mut sorts: BTreeMap<(&str, String), (String, usize)> = BTreeMap::new();
     for gap in &network.gaps {
@@ -271,7 +271,7 @@ fn unknown(doc: &mut Document, network: &Network) {
         sort.or_insert((at, 0)).1 += 1;
     }
     let mut label = "Unknown";
-    for ((what, why), (at, n)) in sorts.iter().take(GAPS) {
+    for ((what, why), (at, n)) in sorts.iter().take(GAP_LINES) {
         let more = match n - 1 {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -280,7 +280,7 @@ fn unknown(doc: &mut Document, network: &Network) {
         doc.entry(label, &[(Tone::Warning, &text)], 2);
         label = "";
     }
-    let left = sorts.len().saturating_sub(GAPS);
+    let left = sorts.len().saturating_sub(GAP_LINES);
     if left > 0 {
         doc.detail(&[(Tone::Dim, &format!("and {left} more sorts: --json lists all"))], 2);
     }

@@ -1,4 +1,4 @@
-//! Round trips and routes for programs. The schemas are made from `PingOutput` and `RouteOutput`.
+//! The results of `fabric ping` and `fabric route` as JSON. The schemas are made from `PingOutput` and `RouteOutput`.
 
 use linerate_fabric::network::{End, PortAt};
 use schemars::JsonSchema;
@@ -8,23 +8,23 @@ use super::super::json::text;
 use super::{Pinged, Way};
 use crate::head::Head;
 
-/// One JSON document. Units stand in the keys.
+/// One JSON document. Keys contain the units.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric ping")]
 pub(crate) struct PingOutput<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// The port, in words.
+    /// Name of the port, in words.
     to: &'a str,
-    /// LID of the port.
+    /// LID of the port `to`.
     lid: u16,
-    /// Requests that were sent.
+    /// Number of requests that were sent.
     sent: u32,
-    /// Round trip of each request that was answered, in their order.
+    /// Round trip of each request that was answered, in the order of the requests.
     trips_ns: Vec<u64>,
 }
 
-/// The document of round trips.
+/// The round trips as one JSON document.
 pub fn pinged_json(of: &Pinged) -> serde_json::Result<String> {
     text(&PingOutput {
         head: Head::new(None),
@@ -35,35 +35,35 @@ pub fn pinged_json(of: &Pinged) -> serde_json::Result<String> {
     })
 }
 
-/// One JSON document. Units stand in the keys. Unknown values are null.
+/// One JSON document. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric route")]
 pub(crate) struct RouteOutput {
     #[serde(flatten)]
     head: Head<'static>,
-    /// Where the route begins.
+    /// The port where the route begins.
     from: PlaceOut,
-    /// The port that it is for.
+    /// The port that the route should lead to.
     to: PlaceOut,
-    /// LID of that port.
+    /// LID of the port `to`.
     lid: u16,
     /// How the route ends.
     end: EndOut,
-    /// The port or node where it ends, in words.
+    /// The port or node where the route ends, in words.
     ends_at: String,
-    /// Its links, in order.
+    /// Links of the route, in order.
     links: Vec<LinkOut>,
     /// The path that the subnet manager gives. Null if unknown.
     path: Option<PathOut>,
 }
 
-/// A port.
+/// A port, by its node and number.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "NamedPort")]
 struct PlaceOut {
-    /// The port, in words.
+    /// Name of the port, in words.
     name: String,
-    /// GUID of its node.
+    /// GUID of the port's node.
     node_guid: String,
     /// Number of the port. Port 0 of a switch is the switch itself.
     port: u8,
@@ -73,45 +73,45 @@ struct PlaceOut {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum EndOut {
-    /// At the port that has the LID.
+    /// The route ends at the port that has the LID.
     Arrives,
-    /// At a switch that was passed before.
+    /// The route comes back to a switch that it passed before.
     Loop,
-    /// At a switch whose table has no entry for the LID.
+    /// The route ends at a switch whose table has no entry for the LID.
     NoEntry,
-    /// At a port without an active link.
+    /// The route ends at a port without an active link.
     LinkDown,
-    /// At a port that does not have the LID.
+    /// The route ends at a port that does not have the LID.
     Elsewhere,
-    /// Where a table was not read.
+    /// The route ends where a forwarding table was not read.
     Unknown,
 }
 
 /// A link of a route.
 #[derive(Serialize, JsonSchema)]
 struct LinkOut {
-    /// The port that packets leave through.
+    /// The port through which packets leave.
     from: PlaceOut,
-    /// The port that they arrive at. Null if unknown.
+    /// The port at which packets arrive. Null if unknown.
     to: Option<PlaceOut>,
     /// Data rate of the link. Null if unknown.
     rate_bps: Option<u64>,
 }
 
-/// A path that the subnet manager gives.
+/// A path as the subnet manager gives it.
 #[derive(Serialize, JsonSchema)]
 struct PathOut {
-    /// Largest payload of a packet. Null if unknown.
+    /// MTU: the largest payload of a packet. Null if unknown.
     mtu_bytes: Option<u32>,
-    /// Rate of the bits on the wire. Null if unknown.
+    /// Rate of the signal on the wire. Null if unknown.
     signal_bps: Option<u64>,
-    /// Service level.
+    /// Service level that packets must carry.
     service_level: u8,
-    /// Partition key, in hexadecimal.
+    /// Partition key (P_Key) of the path, in hexadecimal.
     partition_key: String,
 }
 
-/// The document of a route.
+/// The route as one JSON document.
 pub fn routed_json(way: &Way<'_>) -> serde_json::Result<String> {
     let network = way.network;
     let place = |at: PortAt| PlaceOut {

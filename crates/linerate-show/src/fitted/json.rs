@@ -1,4 +1,4 @@
-//! What times by size show, for programs.
+//! What the times of a sweep show about the hardware, as JSON.
 
 use linerate_ceiling::Bounds;
 use linerate_ceiling::fingerprint::{
@@ -10,50 +10,50 @@ use serde::Serialize;
 use super::super::json::integer;
 use super::Agreement;
 
-/// A timer that sets times, such as the hold-off of a card's interrupts.
+/// A timer that delays messages, such as that of a card which holds its interrupts back.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TimerOut {
-    /// Its period, or a whole multiple of it.
+    /// The period of the timer, or a whole multiple of it.
     period_ns: u64,
-    /// Number of times that stand at the period or at whole multiples of it.
+    /// Number of sizes whose time is the period or a whole multiple of it.
     points: usize,
     /// What may set a timer of this period, the likeliest first.
     setters: Vec<SetterOut>,
 }
 
-/// A setting or a clock that may set a timer.
+/// A setting or a clock that may have set the timer.
 #[derive(Serialize, JsonSchema)]
 struct SetterOut {
-    /// What it is, in words.
+    /// Name of the setting or clock, in words.
     name: &'static str,
-    /// The command that shows its value. PORT stands for the name of the port.
+    /// The command that shows the value of the setting. PORT is to be replaced by the name of the port.
     look: &'static str,
 }
 
-/// What times by size say about the hardware.
+/// What the times of a sweep over message sizes show about the hardware.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FitOut {
-    /// Rate at which large messages grow: the median of the spans between sizes.
+    /// Rate of large messages, by how their time grows with size: the median of the spans between sizes.
     rate_bps: u64,
-    /// Lower and upper end of that rate.
+    /// Lower and upper end of the 95 % interval of `rate_bps`.
     interval_bps: [u64; 2],
-    /// Number of spans used for the rate.
+    /// Number of spans (pairs of neighbouring sizes) that the rate was computed from.
     spans: usize,
-    /// Shortest time of any size.
+    /// Shortest time of any message size.
     floor_ns: u64,
-    /// Size at which half of the rate is reached.
+    /// Message size at which size over time is half of `rate_bps`.
     half_bytes: u64,
-    /// Spans among large messages with another rate.
+    /// Spans among large messages whose rate differs from `rate_bps`.
     knees: Vec<SpanOut>,
-    /// Hardware that may have this rate: what the path is known to have comes first, then the likeliest.
+    /// Hardware that may explain the rate: what the path is known to have comes first, then the likeliest.
     candidates: Vec<CandidateOut>,
-    /// Hardware with such a rate that the path does not have.
+    /// Hardware whose ceiling agrees with the rate, but which the path does not have.
     excluded: Vec<ExcludedOut>,
-    /// Links that are known beside this rate.
+    /// Ceilings of hardware that the path is known to have, compared with the rate.
     stated: Vec<StatedOut>,
 }
 
-/// A span of sizes with another rate.
+/// A span between two sizes whose rate differs from `rate_bps`.
 #[derive(Serialize, JsonSchema)]
 struct SpanOut {
     from_bytes: u64,
@@ -61,54 +61,57 @@ struct SpanOut {
     rate_bps: u64,
 }
 
-/// Hardware that may have the rate. Several names have equal ceilings, within 2 %.
+/// Hardware that may explain the rate. Several names have equal ceilings, within 2 %.
 #[derive(Serialize, JsonSchema)]
 struct CandidateOut {
-    /// All names in words.
+    /// The names of all its hardware, in words.
     name: String,
-    /// The ceilings, the nearest first.
+    /// The ceilings, the one nearest to the rate first.
     names: Vec<NamedOut>,
-    /// Lower and upper end of what the hardware carries.
+    /// Lower and upper end of the rate that the hardware carries.
     carries_bps: [u64; 2],
-    /// How far the rate is outside of what the hardware carries, as a share of it. 0 inside.
+    /// How far the rate is outside of what the hardware carries, as a share of the nearer end. 0 inside.
     off: f64,
-    /// How far the upper end of what it carries is above the rate, as a share of the rate. Negative below it.
+    /// How far the upper end of what the hardware carries is above the rate, as a share of the rate. Negative if
+    /// below.
     margin: f64,
     /// Whether the path is known to have this hardware.
     known: bool,
 }
 
-/// A ceiling.
+/// The ceiling of a named kind of hardware.
 #[derive(Serialize, JsonSchema)]
 struct NamedOut {
     name: String,
     kind: Kind,
-    /// Lower and upper end of what it carries: the least and the best way to use the hardware.
+    /// Lower and upper end of the rate that the hardware carries: used in the slowest and in the fastest way.
     carries_bps: [u64; 2],
-    /// The way to use it whose rate is nearest to the measured one, in words. Empty if there is only one.
+    /// The way to use the hardware whose rate is nearest to the measured one, in words. Empty if there is only one
+    /// way.
     nearest: &'static str,
-    /// The rate of this way.
+    /// The rate of the way `nearest`.
     nearest_bps: u64,
 }
 
-/// Hardware that the path does not have.
+/// Hardware whose ceiling agrees with the rate, but which the path does not have.
 #[derive(Serialize, JsonSchema)]
 struct ExcludedOut {
     name: String,
     kind: Kind,
-    /// Lower and upper end of what it carries.
+    /// Lower and upper end of the rate that the hardware carries.
     carries_bps: [u64; 2],
-    /// The fact that rules it out, in words.
+    /// The fact that rules the hardware out, in words.
     by: String,
 }
 
-/// Hardware that is known.
+/// Hardware that the path is known to have, compared with the rate.
 #[derive(Serialize, JsonSchema)]
 struct StatedOut {
     name: String,
-    /// Lower and upper end of what it carries.
+    /// Lower and upper end of the rate that the hardware carries.
     carries_bps: [u64; 2],
-    /// How far the upper end of what it carries is above the rate, as a share of the rate. Negative below it.
+    /// How far the upper end of what the hardware carries is above the rate, as a share of the rate. Negative if
+    /// below.
     margin: f64,
     standing: Standing,
 }

@@ -1,5 +1,5 @@
-//! What times by size show: a rate, a timer, and the hardware that agrees with the rate. `whatif`, imports and sweeps
-//! over sizes share it.
+//! What the times of a sweep over sizes show: a rate, a timer, and the hardware whose ceiling agrees with the rate.
+//! `whatif`, imports and sweeps over sizes use this module.
 
 mod json;
 
@@ -15,29 +15,29 @@ pub(super) use json::{FitOut, TimerOut, fit_out, timer_out};
 use super::document::Item;
 use super::{Document, Tone};
 
-/// What a rate may be compared with.
+/// The hardware that a measured rate may be compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Agreement {
     /// The hardware of a path, as far as these facts allow it.
     Path(Facts),
-    /// Nothing: no link is on the path. The facts are those of its ends.
+    /// No hardware: no link is on the path. The facts are those of its two ends.
     NoLink(Facts),
 }
 
 impl Agreement {
-    /// What a rate between two ends may be compared with: on one machine no link is on the path.
+    /// Chooses by whether both ends are on one machine: then no link is on the path.
     pub(super) fn of(same_machine: bool, facts: Facts) -> Self {
         if same_machine { Self::NoLink(facts) } else { Self::Path(facts) }
     }
 
-    /// What may set a timer.
+    /// The settings and clocks that may have set a timer.
     fn setters(&self, timer: &Timer) -> Vec<&'static Setter> {
         let (Self::Path(facts) | Self::NoLink(facts)) = self;
         setters(timer.period, facts)
     }
 }
 
-/// Candidates of one sweep that are named.
+/// Largest number of candidates that the page names for one sweep.
 const NAMED: usize = 5;
 
 /// Writes the rate of large messages, and the hardware that it points to.
@@ -87,7 +87,7 @@ fn hardware(doc: &mut Document, found: &Candidates) {
     ruled_out(doc, &found.excluded);
 }
 
-/// Writes the hardware with this rate that the path does not have, by the fact that says so.
+/// Writes the hardware whose ceiling agrees with the rate but which a fact rules out, a line for each fact.
 fn ruled_out(doc: &mut Document, excluded: &[Excluded]) {
     let mut facts: Vec<&str> = Vec::new();
     for one in excluded {
@@ -102,7 +102,7 @@ fn ruled_out(doc: &mut Document, excluded: &[Excluded]) {
     }
 }
 
-/// Writes a timer that sets the times, and what may set it.
+/// Writes the timer that sets the times, and the settings and clocks that may have set it.
 pub(super) fn ticks(doc: &mut Document, what: &str, timer: &Timer, agrees: &Agreement) {
     let setters = agrees.setters(timer);
     let who = if setters.is_empty() {
@@ -122,7 +122,7 @@ pub(super) fn ticks(doc: &mut Document, what: &str, timer: &Timer, agrees: &Agre
     }
 }
 
-/// Writes an item below the one above it.
+/// Writes an item one level below the item above it.
 fn below(doc: &mut Document, text: &str) {
     doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
 }
@@ -141,7 +141,7 @@ fn agrees(candidate: &Candidate) -> String {
     format!("{how} {}{known}: {}{nearest}", candidate.words(), fine(candidate.carries))
 }
 
-/// ` (13.84 Gb/s: reads of memory, payload 128 B)`.
+/// The way to use hardware nearest to the rate, in words: ` (13.84 Gb/s: reads of memory, payload 128 B)`.
 fn nearest(named: &Named) -> String {
     let way = named.nearest;
     if way.name.is_empty() {
@@ -150,7 +150,7 @@ fn nearest(named: &Named) -> String {
     format!(" ({}: {})", fine(Bounds::exact(way.rate)), way.name)
 }
 
-/// A ceiling that the case states; `None` if it is a candidate.
+/// A ceiling that the facts state and that does not agree with the rate, in words; `None` if it agrees.
 fn stated(stated: &Stated) -> Option<String> {
     let carries = fine(stated.carries);
     match stated.standing {
@@ -167,7 +167,7 @@ fn stated(stated: &Stated) -> Option<String> {
     }
 }
 
-/// A rate with one digit more than usual: candidates are a few percent apart.
+/// A rate in words, with one digit more than usual: candidates are a few percent apart.
 fn fine(bits: Bounds) -> String {
     bits.words(
         |v| {

@@ -1,4 +1,4 @@
-//! Connections and what limits them, for programs.
+//! The result of `linerate flows` as JSON: connections, and what limits them.
 //!
 //! The schema of the document is made from `Output`. Keys contain the units; integers stay below 2^53;
 //! unknown values are `null`.
@@ -20,140 +20,142 @@ use super::{Judged, Look};
 use crate::head::Head;
 
 /// One JSON document. Keys contain the units. Unknown values are null. This host is near, the other end of a
-/// connection is far; forward is from this host to the far one.
+/// connection is far; forward is from this host to the far end.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate flows")]
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// False if the look was interrupted.
+    /// False if the observation was interrupted.
     complete: bool,
-    /// Observation time.
+    /// Time for which the connections were observed.
     looked_ns: u64,
-    /// Longest time that listing all connections took.
+    /// Longest time that one listing of all connections took.
     longest_round_ns: u64,
-    /// Connections in the last list that the filter accepted.
+    /// Number of connections in the last listing that the filter accepted.
     connections: usize,
-    /// The connections that carry most, the one that carries most first. Idle connections are left out.
+    /// The connections that carry payload, the one that carries most first. Idle connections are left out.
     flows: Vec<FlowOut<'a>>,
-    /// What could not be read for all connections.
+    /// Readings that failed for all connections.
     unknown: &'a [Gap],
 }
 
-/// A connection.
+/// A live connection of this host.
 #[derive(Serialize, JsonSchema)]
 pub struct FlowOut<'a> {
     local: EndOut,
     remote: EndOut,
-    /// Processes that hold this end. Empty if unknown.
+    /// Processes of this host that have the connection's socket open. Empty if unknown.
     processes: Vec<ProcessOut<'a>>,
-    /// Whether the connection was gone before the look ended.
+    /// Whether the connection was gone before the observation ended.
     ended: bool,
-    /// Congestion control of this end. Null if unknown.
+    /// Congestion control algorithm of this end. Null if unknown.
     congestion: Option<&'a str>,
-    /// Direction that carried more. Everything below is about it.
+    /// The direction that carried more payload. The keys below `received_bps` are about it.
     direction: Direction,
-    /// Payload that the far end acknowledged.
+    /// Rate of the payload that this end sent and the far end acknowledged.
     sent_bps: u64,
-    /// Payload that arrived here.
+    /// Rate of the payload that this end received.
     received_bps: u64,
     held: HeldOut,
-    /// Mean payload in flight. Null if unknown.
+    /// Mean payload in flight: sent and not yet acknowledged. Null if unknown.
     in_flight_bytes: Option<u64>,
-    /// Mean window that the receiver offers. Null if unknown.
+    /// Mean window that the receiver granted. Null if unknown.
     window_bytes: Option<u64>,
     /// Mean congestion window. Null if unknown.
     cwnd_bytes: Option<u64>,
-    /// Mean payload in the send queue. Null if unknown.
+    /// Mean payload in the send queue that was not yet sent. Null if unknown.
     unsent_bytes: Option<u64>,
-    /// Mean payload that waits here for the program to read it. Null if unknown.
+    /// Mean payload received that the program here had not yet read. Null if unknown.
     unread_bytes: Option<u64>,
-    /// Mean of the smoothed round trip. Null if unknown.
+    /// Mean of the smoothed round trip that the kernel reported. Null if unknown.
     rtt_ns: Option<u64>,
-    /// Smallest round trip that the kernel knows of. Null if unknown.
+    /// Smallest round trip that the kernel reported. Null if unknown.
     min_rtt_ns: Option<u64>,
-    /// Bytes retransmitted over bytes sent. Null if unknown.
+    /// Retransmitted bytes as a share of the bytes sent. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     retransmitted: Option<f64>,
-    /// Rate that the program limits itself to (SO_MAX_PACING_RATE). Null if there is none.
+    /// Highest rate that the program set for the connection (SO_MAX_PACING_RATE). Null if there is none.
     max_pacing_bps: Option<u64>,
     /// What limits the connection. Empty if no cause is supported.
     limits: Vec<LimitOut<'a>>,
-    /// Disturbances that took part of its goodput and are not its limit.
+    /// Disturbances that took part of the connection's goodput and are not its limit.
     disturbances: Vec<DisturbanceOut<'a>>,
-    /// What may limit it, if `limits` is empty; causes with evidence first.
+    /// Causes that may limit the connection, if `limits` is empty; those with evidence first.
     suspects: Vec<SuspectOut<'a>>,
-    /// The unknown facts, and the reading that would make each known.
+    /// Unknown facts, each with the reading that would make it known.
     unknown: Vec<Gap>,
     /// Notes in words, such as a tunnel whose MTU path MTU discovery corrected.
     notes: Vec<String>,
-    /// Largest packets that this host sent last. Null if it receives, or if unknown.
+    /// Largest packets that this host sent at the end of the observation. Null if it receives, or if unknown.
     packet_bytes: Option<u64>,
-    /// Command that would prove the limit by experiment, with `linerate serve` on the far host. Null if both ends are on
+    /// Command whose trials would prove the limit, with `linerate serve` on the far host. Null if both ends are on
     /// this machine, or if the program itself is the limit.
     prove: Option<String>,
 }
 
-/// An end of a connection.
+/// Address of one end of a connection.
 #[derive(Serialize, JsonSchema)]
 struct EndOut {
-    /// IP address.
+    /// IP address of the end.
     address: String,
-    /// Port.
+    /// TCP port.
     port: u16,
 }
 
-/// A process.
+/// A process that holds the connection.
 #[derive(Serialize, JsonSchema)]
 struct ProcessOut<'a> {
     /// Process id.
     pid: u32,
-    /// Name.
+    /// Name of the process.
     name: &'a str,
 }
 
-/// Shares of time in which the sender could not send. For a sender on the far host only the window is known here.
+/// Shares of time in which the sender could not send, by what held it. If the far host sends, only the share of the
+/// window is known here.
 #[derive(Serialize, JsonSchema)]
 struct HeldOut {
-    /// Held by the receive window. Null if unknown.
+    /// Share of time in which the receive window was full. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     window: Option<f64>,
-    /// Held by the send buffer. Null if unknown.
+    /// Share of time in which the send buffer was full. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     send_buffer: Option<f64>,
-    /// Held by the program, which sent nothing. Null if unknown.
+    /// Share of time in which the program had nothing to send. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     program: Option<f64>,
-    /// Held by Nagle's algorithm: less than a segment waited for a delayed acknowledgement. Null if unknown.
+    /// Share of time held by Nagle's algorithm: less than a segment waited for a delayed acknowledgement. Null if
+    /// unknown.
     #[schemars(range(min = 0, max = 1))]
     nagle: Option<f64>,
-    /// Held by the congestion window. Null if unknown.
+    /// Share of time in which the congestion window was full. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     network: Option<f64>,
 }
 
-/// What limits a connection.
+/// A limit of a connection.
 #[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
     #[serde(flatten)]
     acting: Acting,
-    /// A limit is never proved here: there is no experiment.
+    /// Never `proved`: no trial is made here.
     #[schemars(extend("const" = Certainty::Supported))]
     certainty: Certainty,
-    /// Evidence with numbers.
+    /// Readings that speak for the limit, with numbers.
     evidence: &'a [String],
     advice: &'a [Advice],
 }
 
-/// Disturbances that took part of the goodput and are not its limit.
+/// A disturbance that took part of the goodput and is not the limit.
 #[derive(Serialize, JsonSchema)]
 struct DisturbanceOut<'a> {
     #[serde(flatten)]
     acting: Acting,
-    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    /// Estimated goodput without the disturbance, divided by the measured goodput. Null if unknown.
     #[schemars(range(min = 1))]
     gain_about: Option<f64>,
-    /// Evidence with numbers.
+    /// Readings that speak for the disturbance, with numbers.
     evidence: &'a [String],
 }
 
@@ -162,14 +164,14 @@ struct DisturbanceOut<'a> {
 struct SuspectOut<'a> {
     #[schemars(with = "CauseId")]
     cause: &'static str,
-    /// `finding`: there is evidence; `unknown`: something is missing to decide.
+    /// `finding`: there is evidence for the cause; `unknown`: a reading is missing to decide.
     #[schemars(extend("enum" = ["finding", "unknown"]))]
     outcome: &'static str,
-    /// Evidence with numbers, or what is missing.
+    /// Evidence with numbers, or the readings that are missing.
     why: &'a [String],
 }
 
-/// The look as one JSON document, with a line feed at its end.
+/// The observation as one JSON document, with a line feed at its end.
 pub fn json(look: &Look) -> serde_json::Result<String> {
     let output = Output {
         head: Head::new(look.headline()),
@@ -183,7 +185,7 @@ pub fn json(look: &Look) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// One connection.
+/// One connection; `None` if it has no judged direction.
 pub fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
     let main = judged.main()?;
     let Load { tcp, unread, .. } = &main.base;

@@ -1,4 +1,4 @@
-//! The limits of the connections that were measured, for people and for programs.
+//! The result of `linerate flows`, as text and as JSON: live connections, and what limits them.
 
 pub mod json;
 #[cfg(test)]
@@ -20,36 +20,36 @@ pub use json::json;
 pub use json::{FlowOut, flow as flow_out};
 pub use text::{one, page};
 
-/// A look at the connections of this machine, judged.
+/// An observation of this machine's connections, judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// Whether it lasted as long as it should.
+    /// Whether the observation lasted as long as requested.
     pub complete: bool,
     /// The length of the observation.
     pub time: Nanos,
-    /// The longest time that listing all connections took.
+    /// The longest time that one listing of all connections took.
     pub round: Nanos,
-    /// Connections that were listed last.
+    /// Number of connections in the last listing.
     pub connections: usize,
-    /// The connections that carry most, the largest first.
+    /// The connections that carry payload, the one that carries most first.
     pub flows: Vec<Judged>,
     /// The readings that failed for all connections.
     pub gaps: Vec<Gap>,
 }
 
-/// One connection with its verdict.
+/// One connection with its readings and its verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The connection's readings.
+    /// The connection, with its readings.
     pub flow: Flow,
     /// The model derived from the readings.
     pub model: Model,
-    /// The limit of the connection.
+    /// What limits the connection.
     pub verdict: Verdict,
 }
 
 impl Look {
-    /// Judges what was seen. A connection that was not read twice is left out.
+    /// Judges an observation. A connection that was not read twice is left out.
     pub fn judge(seen: Seen, complete: bool, time: Nanos, round: Duration) -> Self {
         let judged = seen.flows.into_iter().filter_map(|one| {
             let model = flow(&one)?;
@@ -69,8 +69,8 @@ impl Look {
 }
 
 impl Look {
-    /// The answer of the connection that carries most; `None` if none carried anything. All is well only if it is so for
-    /// each.
+    /// The headline of the connection that carries most; `None` if none carried anything. It is good only if
+    /// nothing limits any connection.
     pub(crate) fn headline(&self) -> Option<Headline> {
         let all = self.flows.iter().flat_map(|one| entries(&one.model, &one.verdict));
         Some(Headline::of_entries(all)?.of_part(self.complete))
@@ -78,7 +78,7 @@ impl Look {
 }
 
 impl Judged {
-    /// The direction that carried more, which the verdict is about.
+    /// The model of the direction that carried more payload; the verdict is about this direction.
     fn main(&self) -> Option<&DirectionModel> {
         self.model.directions.first()
     }
@@ -92,13 +92,13 @@ impl Judged {
         }
     }
 
-    /// The causes in play, if none could be supported.
+    /// The causes that may limit the connection; empty if a limit was found.
     fn suspects(&self) -> Vec<&Answered> {
         if self.verdict.limits.is_empty() { suspects(&self.verdict) } else { Vec::new() }
     }
 
-    /// The rate at which the network limits the connection, if one flow cannot show the kind of limit: a rate
-    /// of the path and a cap of each flow both have evidence.
+    /// The rate at which the network limits the connection, if it is open how: there is evidence for a rate of the
+    /// path and for a cap of each flow, and one flow cannot tell them apart.
     fn network_rate(&self) -> Option<Rate> {
         let suspects = self.suspects();
         let found = |id| {
@@ -110,13 +110,13 @@ impl Judged {
             .flatten()
     }
 
-    /// Remarks that are not part of the verdict.
+    /// Notes about the connection that are not part of the verdict.
     fn notes(&self) -> Vec<String> {
         notes(&self.model)
     }
 
-    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None` if
-    /// the limit is the program itself: such an experiment does not run it.
+    /// The command that would prove the limit with trials on the path between the two hosts. `None` if the limit is
+    /// the program itself, which those trials do not run, or if both ends are on this machine.
     fn proof(&self) -> Option<String> {
         let direction = self.main()?.direction.name();
         let far = self.flow.remote.ip().to_canonical();
@@ -127,10 +127,10 @@ impl Judged {
             .then(|| format!("linerate run {far} --direction {direction}"))
     }
 
-    /// Facts that only another reading would show, each once.
+    /// Facts that only another reading would show, each listed once.
     fn unknown(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        // The first unknown fact is the limit, which the suspected causes answer already.
+        // The first unknown fact is the limit itself; the suspected causes are shown instead.
         let all = self.verdict.unknown.iter();
         for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
             let gap = Gap {

@@ -1,4 +1,4 @@
-//! Connections and their limits, for people.
+//! The result of `linerate flows` as a page of text.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{Judged, Look};
 
-/// The page of an observation of connections.
+/// The page of `linerate flows`: all observed connections.
 pub fn page(look: &Look) -> Document {
     let mut doc = Document::new();
     let all = count(look.connections as u64, "connection");
@@ -39,7 +39,7 @@ pub fn page(look: &Look) -> Document {
     doc
 }
 
-/// Writes one connection.
+/// Writes one connection with its limits, disturbances and advice.
 pub fn one(doc: &mut Document, judged: &Judged) {
     let Some(main) = judged.main() else {
         return;
@@ -84,7 +84,7 @@ pub fn one(doc: &mut Document, judged: &Judged) {
     }
 }
 
-/// The processes that hold the connection: `, curl 4711`.
+/// Names and ids of the processes that hold the connection: `, curl 4711`.
 fn owners(judged: &Judged) -> String {
     let named = |o: &linerate_record::flow::Owner| format!(", {} {}", o.name, o.pid);
     judged.flow.owners.iter().map(named).collect()
@@ -101,7 +101,7 @@ fn supported(doc: &mut Document, limit: &Limit) {
     }
 }
 
-/// The suspected causes, with their evidence and the command that would decide.
+/// Writes the suspected causes, with their evidence and the command that would decide between them.
 fn suspected(doc: &mut Document, judged: &Judged) {
     let suspects = judged.suspects();
     let names: Vec<&str> = suspects.iter().map(|s| s.cause).collect();
@@ -111,9 +111,9 @@ fn suspected(doc: &mut Document, judged: &Judged) {
         Some((last, rest)) => format!(": it may be {} or {last}", rest.join(", ")),
     };
     doc.entry("", &[(Tone::Warning, "unknown"), (Tone::Plain, &text)], 2);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let found = suspects.iter().filter(|s| s.outcome == "finding");
-    for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
+    for why in found.flat_map(|s| &s.why).filter(|why| reported.insert(*why)) {
         doc.evidence(why);
     }
     if let Some(rate) = judged.network_rate() {
@@ -128,14 +128,14 @@ fn suspected(doc: &mut Document, judged: &Judged) {
         let text = format!("{}: {}", gap.what, gap.why);
         doc.evidence(&text);
     }
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let hints = gaps.iter().map(|gap| &gap.hint).filter(|h| !h.is_empty());
-    for hint in hints.filter(|hint| told.insert(*hint)) {
+    for hint in hints.filter(|hint| reported.insert(*hint)) {
         doc.detail(&[(Tone::Dim, "hint: "), (Tone::Plain, hint)], 2);
     }
 }
 
-/// Shares of time by the limit of the sender, as far as this end knows, and the round trip.
+/// The shares of time by what held the sender, as far as this end knows them; the round trip; the retransmitted share.
 fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
     let share = |share: Option<f64>, what: &str| Some(format!("{what} {:.0} %", share? * 100.0));
     let held: Vec<String> = [
@@ -152,14 +152,14 @@ fn numbers(tcp: &TcpShares, direction: Direction) -> Option<String> {
         Some(least) => format!("round trip {rtt}, minimum {least}"),
         None => format!("round trip {rtt}"),
     });
-    let again = tcp.retransmitted.filter(|share| *share > 0.0);
-    let again = again.map(|share| format!("{:.2} % retransmitted", share * 100.0));
+    let retransmitted = tcp.retransmitted.filter(|share| *share > 0.0);
+    let retransmitted = retransmitted.map(|share| format!("{:.2} % retransmitted", share * 100.0));
     let sender = match direction {
         Direction::Forward => "held by",
         Direction::Reverse => "its sender held by",
     };
     let held = (!held.is_empty()).then(|| format!("{sender} {}", held.join(", ")));
-    let parts: Vec<String> = [held, rtt, again].into_iter().flatten().collect();
+    let parts: Vec<String> = [held, rtt, retransmitted].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -188,9 +188,9 @@ mod tests {
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let network = page(&sample::by_network());
-        let told = "the network holds it at 13.1 Mb/s: one flow alone does not show whether that is a rate \
+        let reported = "the network holds it at 13.1 Mb/s: one flow alone does not show whether that is a rate \
                     of the whole path or a cap of each flow";
-        assert!(network.contains(told), "{network}");
+        assert!(network.contains(reported), "{network}");
         assert!(!page(&sample::look()).contains("the network holds it"));
     }
 

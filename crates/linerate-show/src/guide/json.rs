@@ -1,4 +1,4 @@
-//! The checks for programs. The schema is made from `Output`.
+//! The result of `linerate guide ib` as JSON. The schema is made from `Output`.
 
 use linerate_explain::{Answered, Headline};
 use linerate_fabric::guide::Guide;
@@ -16,15 +16,15 @@ use crate::head::Head;
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// Whether all checks are ok.
+    /// Whether all checks passed.
     ok: bool,
-    /// Port that the checks from the cable on are about. Null if the host has no InfiniBand port.
+    /// The port that is checked, from the check `Cable` on. Null if the host has no InfiniBand port.
     port: Option<&'a str>,
     /// The other InfiniBand ports of the host.
     other_ports: &'a [String],
-    /// What the checks found, in order: each needs those before it. The subject is the name of the check: `Card`, `Driver`,
-    /// `Cable`, `Manager`, `LID`, `Ping by LID`, `IPoIB`, `Rates`. It is `good`, `found` (something is wrong), `unknown` or
-    /// `not-judged`.
+    /// The findings of the checks, in order: each check needs those before it. The subject is the name of the
+    /// check: `Card`, `Driver`, `Cable`, `Manager`, `LID`, `Ping by LID`, `IPoIB`, `Rates`. It is `good`, `found`
+    /// (something is wrong), `unknown` or `not-judged`.
     checks: &'a [Finding],
 }
 

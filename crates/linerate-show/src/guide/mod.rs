@@ -1,4 +1,4 @@
-//! The checks of a first InfiniBand network, for people and for programs.
+//! The checks of a first InfiniBand network, as text and as JSON.
 
 pub mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! The checks for people: one line each, and what to do about those that are not ok.
+//! The result of `linerate guide ib` as a page of text: a line for each check, and what to do if it did not pass.
 
 use linerate_fabric::guide::Guide;
 use linerate_facts::finding::{Finding, Stands};
@@ -6,7 +6,7 @@ use linerate_facts::finding::{Finding, Stands};
 use super::super::finding::{DETAILS, remedy};
 use super::super::{Document, Tone};
 
-/// The page of all checks.
+/// The page with all checks.
 pub fn page(guide: &Guide) -> Document {
     let mut doc = Document::new();
     headline(&mut doc, guide);
@@ -27,7 +27,7 @@ fn headline(doc: &mut Document, guide: &Guide) {
     doc.line(&[(tone, &summary(guide))], 2);
 }
 
-/// `mlx4_0 port 2: 3 of 8 checks are ok; wrong: Manager`.
+/// The headline: `mlx4_0 port 2: 3 of 8 checks are ok; wrong: Manager`.
 pub(super) fn summary(guide: &Guide) -> String {
     let titles = |stands: Stands| {
         let found = guide.checks.iter().filter(|check| check.stands == stands);

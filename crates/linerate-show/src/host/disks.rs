@@ -1,4 +1,4 @@
-//! Disks, how they are reached, and the file systems on them.
+//! Shows disks, the paths to them, and the file systems on them.
 
 use linerate_facts::Inventory;
 use linerate_facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
@@ -8,8 +8,8 @@ use super::super::words::count;
 use super::ports::{few, place};
 use super::{alike, more, put};
 
-/// Writes the disks, which all other block devices are made of in the end; disks that are alike share a line. The
-/// paths to a disk stand below it.
+/// Writes the disks; other block devices are built on them. Disks with equal properties share a line. Paths to a
+/// disk are listed below it.
 pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
     let disks = inventory.storage.disks();
     let lines = alike(disks.map(|disk| (disk.name.as_str(), lines(inventory, disk))));
@@ -21,7 +21,7 @@ pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
     }
 }
 
-/// A disk, and its paths on a line each, if there are several or may be.
+/// A line about a disk, and a line for each path to it if there are several or multipath is set up.
 fn lines(inventory: &Inventory, disk: &BlockDevice) -> String {
     let is_shown = |path: &&Path| disk.paths.len() > 1 || !path.device.is_empty();
     let ways = disk.paths.iter().filter(is_shown).map(way);
@@ -29,7 +29,7 @@ fn lines(inventory: &Inventory, disk: &BlockDevice) -> String {
     lines.join("\n")
 }
 
-/// `by nvme0: tcp, traddr=192.0.2.1,trsvcid=4420, live, optimized (nvme0c0n1)`.
+/// A path in words: `by nvme0: tcp, traddr=192.0.2.1,trsvcid=4420, live, optimized (nvme0c0n1)`.
 fn way(path: &Path) -> String {
     let known = [&path.transport, &path.address, &path.state, &path.ana_state];
     let known: Vec<&str> =
@@ -41,7 +41,7 @@ fn way(path: &Path) -> String {
     format!("by {}: {}{device}", path.name, known.join(", "))
 }
 
-/// File systems, those that are alike on one line.
+/// Writes the file systems; those with equal properties share a line.
 pub(super) fn filesystems(doc: &mut Document, storage: &Storage) {
     let all = storage.filesystems.iter();
     let lines = alike(all.map(|fs| (fs.point.as_str(), lies_on(storage, fs))));
@@ -50,7 +50,7 @@ pub(super) fn filesystems(doc: &mut Document, storage: &Storage) {
     }
 }
 
-/// `ext4 on dm-0 (logical volume) of sda, sdb`.
+/// Where a file system is stored: `ext4 on dm-0 (logical volume) of sda, sdb`.
 fn lies_on(storage: &Storage, filesystem: &FileSystem) -> String {
     let FileSystem { kind, device, options, .. } = filesystem;
     if device.is_empty() {

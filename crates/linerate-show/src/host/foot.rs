@@ -1,4 +1,4 @@
-//! The end of the page: settings, and what could not be read.
+//! The end of the page of a host: kernel settings, and what could not be read.
 
 use linerate_facts::odd::few;
 use linerate_facts::{Gap, Tunable};
@@ -6,10 +6,10 @@ use linerate_facts::{Gap, Tunable};
 use super::super::{Document, Tone};
 use super::put;
 
-/// Lines of what is unknown on a page that does not explain everything.
+/// Largest number of lines about unknown facts on a page without `--explain`.
 const SHOWN: usize = 3;
 
-/// Settings, grouped by the part of the kernel.
+/// Writes the kernel settings, grouped by the part of their name before the last dot.
 pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
     let mut parts: Vec<(&str, Vec<String>)> = Vec::new();
     for tunable in tunables {
@@ -30,16 +30,16 @@ pub(super) fn settings(doc: &mut Document, tunables: &[Tunable]) {
     }
 }
 
-/// The readings that one command would make possible, and why they failed.
+/// Unknown facts that one command would make readable, and why their readings failed.
 #[derive(Default)]
 struct Group<'a> {
     hint: &'a str,
-    /// Reasons, each with what is missing for it.
+    /// Reasons, each with the facts that are unknown for it.
     whys: Vec<(String, Vec<&'a str>)>,
 }
 
-/// Writes the unknown facts: gaps that the same command would close stand together, gaps that no command would
-/// close stand last. All of them, or the first lines.
+/// Writes the unknown facts: gaps that one command would close are listed together, and gaps that no command would
+/// close are last. With `explain` all of them, else the first lines.
 pub(super) fn unknown(doc: &mut Document, gaps: &[Gap], explain: bool) {
     let mut groups = groups(gaps);
     groups.sort_by_key(|group| group.hint.is_empty());
@@ -82,7 +82,7 @@ fn groups(gaps: &[Gap]) -> Vec<Group<'_>> {
     groups
 }
 
-/// The number of an error, which its text says in words: ` (os error 2)`.
+/// Removes the number of an error, such as ` (os error 2)`, from a reason: the text already says it in words.
 fn without_number(why: &str) -> String {
     let Some((text, rest)) = why.split_once(" (os error ") else {
         return why.to_owned();

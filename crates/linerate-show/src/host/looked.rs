@@ -1,10 +1,10 @@
-//! What an answer of "nothing odd" rests on: what was read, and what was not.
+//! What an answer of "nothing odd" is based on: which parts of a machine were read, and which were not.
 
 use linerate_facts::Inventory;
 
 use super::super::words::count;
 
-/// Parts that were not read and are named on the first screen.
+/// Largest number of unread parts that the first screen names.
 const NAMED: usize = 4;
 
 /// The parts that were read: `16 CPUs, 1 node, memory, 3 PCI devices, 3 ports, 33 settings`.
@@ -29,7 +29,7 @@ pub(super) fn read(inventory: &Inventory) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The parts that were not read: the first ones, and how many more facts are unknown.
+/// Names of the parts that were not read: the first few, and how many more facts are unknown.
 pub(super) fn not_read(inventory: &Inventory) -> String {
     let ports_of_files = inventory.lacks("facts.network") && !inventory.network.nics.is_empty();
     let parts = [

@@ -1,4 +1,4 @@
-//! The facts of one machine, for people and for programs.
+//! The facts of one machine, as text and as JSON.
 
 mod disks;
 mod foot;
@@ -19,17 +19,17 @@ pub use watch::watch;
 
 use super::{Document, Tone};
 
-/// A value under a label, or one more of the label above.
+/// Writes a value under a label; without a label, one more value of the label above.
 fn put(doc: &mut Document, label: &str, text: &str) {
     doc.entry(label, &[(Tone::Plain, text)], 2);
 }
 
-/// Adds a detail of the value above.
+/// Writes a detail of the value above.
 fn more(doc: &mut Document, text: &str) {
     doc.detail(&[(Tone::Plain, text)], 2);
 }
 
-/// A line for each kind: the names of its members, then their properties.
+/// A line for each distinct text in `all`: the names that share the text, then the text.
 fn alike<'a>(all: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut sorts: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, words) in all {

@@ -1,4 +1,4 @@
-//! The oddities of a machine: how many, one line for each, then the remedies of those that cost most.
+//! Shows the oddities of a machine: their number, one line for each, then the remedies of those that cost most.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::super::finding::{LABELS, parts};
 use super::super::{Document, Style, Tone};
 use super::looked;
 
-/// Number of lines of a screen.
+/// Number of lines of a terminal screen.
 const SCREEN: usize = 24;
-/// Lines of the list that a screen has room for, with the details of the first.
+/// Largest number of listed oddities on the first screen: it also has room for the details of the first one.
 const LISTED: usize = 9;
-/// Oddities of one sort that have lines of their own, and of one line that have details of their own.
+/// Largest number of lines for oddities of one id; and of oddities in one line that are shown with details.
 const ALIKE: usize = 4;
 
-/// The answer, the list, and details: all of them, or as many as the first screen has room for.
+/// Writes the headline, the list, and details: all of them, or as many as the first screen has room for.
 pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool) {
     let found = odd::find(inventory);
     let name = &inventory.machine.name;
@@ -31,7 +31,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     doc.gap();
     let lines = Line::all(&found);
     let listed = if explain { lines.len() } else { LISTED };
-    // For a single oddity, the details say the same.
+    // A single oddity is not listed: its details say the same.
     if found.len() > 1 {
         list(doc, &lines, listed);
     }
@@ -51,7 +51,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
     }
 }
 
-/// Nothing is odd: an answer about what was read, and about nothing else.
+/// Writes that nothing odd was found, and what that is based on: which parts were read, and which were not.
 fn nothing(doc: &mut Document, host: &str, inventory: &Inventory) {
     let (read, not_read) = (looked::read(inventory), looked::not_read(inventory));
     if read.is_empty() {
@@ -64,9 +64,9 @@ fn nothing(doc: &mut Document, host: &str, inventory: &Inventory) {
     }
 }
 
-/// `9 oddities, read and not measured; 2 (!) limit eth2`.
+/// The headline if something is odd: `9 oddities, read and not measured; 2 (!) limit eth2`.
 fn headline(found: &[Finding]) -> String {
-    // A run shows how much an oddity costs.
+    // Only a run measures how much an oddity costs.
     let what = match found.len() {
         1 => "1 oddity, read and not measured".to_owned(),
         n => format!("{n} oddities, read and not measured"),
@@ -87,12 +87,12 @@ fn headline(found: &[Finding]) -> String {
     }
 }
 
-/// Oddities that are alike, in one line.
+/// A line of the list: oddities with the same id and the same text.
 struct Line<'a> {
     all: Vec<&'a Finding>,
-    /// The common property.
+    /// The text that the oddities have in common.
     what: &'a str,
-    /// Whether only their number is shown.
+    /// Whether this line only counts the oddities that have no line of their own.
     is_rest: bool,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Line<'a> {
         sorts.flat_map(Self::of_sort).collect()
     }
 
-    /// The lines of oddities of one sort: of many that differ, the rest share one.
+    /// The lines for oddities of one id; if there are many different ones, the last line sums up the rest.
     fn of_sort(sort: &'a [Finding]) -> Vec<Self> {
         let mut lines: Vec<Self> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
@@ -146,9 +146,9 @@ fn list(doc: &mut Document, lines: &[Line<'_>], most: usize) {
     }
 }
 
-/// The details that fit on the screen below the list; the details of the first oddity in any case.
+/// Writes the details that fit on the screen below the list, at least those of the first oddity.
 fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
-    /// An empty line, and the lines below the details.
+    /// Number of lines below the details, with the empty line.
     const END: usize = 3;
     let height = |doc: &Document| doc.text(Style::PLAIN).lines().count();
     let mut at = height(doc);
@@ -173,7 +173,7 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
     }
 }
 
-/// Writes how long the settings of the shown commands last, if some of them set something.
+/// Writes how long the settings last that the shown commands change, if any command changes one.
 fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Finding>) {
     if shown.any(|odd| odd.fix.is_lost_at_boot()) {
         let text = "What these commands set lasts until the next boot.";
@@ -181,7 +181,7 @@ fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Finding>)
     }
 }
 
-/// The number of oddities without details.
+/// Writes how many oddities of a line have no details.
 fn left(doc: &mut Document, line: &Line<'_>) {
     let shown = if line.is_rest { 0 } else { ALIKE };
     let more = line.all.len().saturating_sub(shown);
@@ -191,7 +191,7 @@ fn left(doc: &mut Document, line: &Line<'_>) {
     }
 }
 
-/// Why the first oddities of a line matter, and their remedies.
+/// Why the first oddities of a line matter, and their remedies; at most `most` of them.
 fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
     let mut doc = Document::new();
     let most = if line.is_rest { 0 } else { most };
@@ -204,7 +204,7 @@ fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
     doc
 }
 
-/// What the remedies need and a machine may lack.
+/// Writes the programs and rights that the remedies need.
 fn needs(doc: &mut Document, line: &Line<'_>) {
     let mut needs: Vec<String> = line.all.iter().flat_map(|odd| odd.fix.needs()).collect();
     needs.sort_unstable();
@@ -228,7 +228,7 @@ mod tests {
         doc.text(Style { width, color })
     }
 
-    /// So many ports that talk in turn, and so many with damage, each with a count of its own.
+    /// A machine with `half` half-duplex ports and `damaged` ports that count damaged packets, each another number.
     fn ports(half: u32, damaged: u32) -> Inventory {
         let port = |index: u32| {
             let mut port = half_duplex(index);

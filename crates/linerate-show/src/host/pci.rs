@@ -1,4 +1,4 @@
-//! The PCI tree, from the ports of the processor to the cards that carry data.
+//! Shows the PCI tree, from the ports of the processor to the cards that carry data.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::document::{Columns, Item, LABEL};
 use super::super::words::count;
 use super::super::{Document, Tone};
 
-/// Vendors of devices on a path, by their ids.
+/// Vendor ids and names of the makers of devices on a path.
 const VENDORS: [(u16, &str); 18] = [
     (0x1000, "Broadcom"),
     (0x1002, "AMD"),
@@ -31,15 +31,15 @@ const VENDORS: [(u16, &str); 18] = [
     (0x8086, "Intel"),
 ];
 
-/// Columns before a device below no bridge.
+/// Characters before a device that is below no bridge.
 const MARGIN: Columns = Columns { wide: LABEL, narrow: 2 };
 
-/// The link of the device at an address, as it runs.
+/// Speed and width at which the link of the device at an address runs.
 pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
     pci::at(all, address.parse().ok()?)?.now
 }
 
-/// Devices that carry data, below their bridges.
+/// Writes the devices that carry data, below their bridges.
 pub(super) fn tree(doc: &mut Document, all: &[Device]) {
     let shown: Vec<&Device> = all.iter().filter(|d| d.carries_data() && !d.is_virtual).collect();
     let mut kept: BTreeSet<Address> = shown.iter().map(|d| d.address).collect();
@@ -57,8 +57,8 @@ pub(super) fn tree(doc: &mut Document, all: &[Device]) {
     below(doc, all, &kept, None, 0);
 }
 
-/// The devices directly below a bridge, each followed by the devices below it. Each is on a higher bus than the
-/// one above, so this ends.
+/// Writes the devices directly below a bridge, each followed by the devices below it. The recursion ends, as each
+/// device is on a higher bus than the bridge above it.
 fn below(
     doc: &mut Document,
     all: &[Device],
@@ -77,7 +77,7 @@ fn below(
     }
 }
 
-/// The link of a device, as it runs and at best. Figures of a tunnel are placeholders.
+/// The link of a device in words: as it runs, and at best. The values of a tunnel are placeholders and not shown.
 fn link(all: &[Device], device: &Device) -> Vec<String> {
     if shows_tunnel(all, device) {
         return vec!["on a Thunderbolt or USB4 cable".to_owned()];

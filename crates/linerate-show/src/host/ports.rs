@@ -1,4 +1,4 @@
-//! Network ports and ports of RDMA devices.
+//! Shows network ports and ports of RDMA devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use linerate_facts::{Inventory, board};
 use super::super::Document;
 use super::{alike, pci, put};
 
-/// Kind of ports of IP over InfiniBand.
+/// Kind of a network port with IP over InfiniBand.
 const IPOIB: &str = "ipoib";
 
-/// Writes the ports with a device of their own, one by one; then the ports made by software, with like ones
-/// on one line.
+/// Writes the ports with a device, a line for each; then the ports made by software, where ports with equal
+/// properties share a line.
 pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     let network = &inventory.network;
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
@@ -29,7 +29,7 @@ pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     }
 }
 
-/// A line for each card; where many are alike but for their place, one for all of them.
+/// A line for each port with a device. If many differ only in their PCI address, they share one line.
 fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     const EACH: usize = 16;
     let words = cards.iter().map(|nic| (card(inventory, nic), nic.node));
@@ -58,19 +58,19 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
     words.iter().zip(cards).filter_map(line).collect()
 }
 
-/// Hardware address of a port with a device, then those of IP.
+/// Addresses of a port: the hardware address if it has a device, then the IP addresses.
 fn addresses(network: &Network, nic: &Nic) -> Vec<String> {
     let Some(known) = network.addresses_of(nic.index) else {
         return Vec::new();
     };
-    // That of IP over InfiniBand is long, and is the GUID of its port.
+    // The hardware address of IP over InfiniBand is long and contains the GUID of the port, which is shown elsewhere.
     let hardware = Some(&known.hardware).filter(|own| !own.is_empty() && nic.kind != IPOIB);
     let hardware = hardware.filter(|_| has_device(nic));
     let ip = (!known.ip.is_empty()).then(|| few(&known.ip));
     hardware.cloned().into_iter().chain(ip).collect()
 }
 
-/// USB speed of a port, and a slower hub above it.
+/// USB speed of a port, and the speed of a slower hub above it.
 fn usb(nic: &Nic) -> Option<String> {
     let own = nic.usb?;
     let hub = match nic.slowest_usb()? {
@@ -80,12 +80,12 @@ fn usb(nic: &Nic) -> Option<String> {
     Some(format!("USB at {own}{hub}"))
 }
 
-/// Whether a port belongs to a device.
+/// Whether a port has a device of its own: it is no port made by software.
 fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
 
-/// A description of a port with a device, without its place and the CPUs that serve it.
+/// A description of a port with a device, without its PCI address and the CPUs that serve it.
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
@@ -102,7 +102,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         // The speed that a hypervisor reports is nominal.
         _ if nic.is_virtual => Some("virtual".to_owned()),
         Some(speed) => Some(speed.to_string()),
-        // The port of the device below shows the speed.
+        // IP over InfiniBand: the InfiniBand port below shows the speed.
         None if nic.kind == IPOIB => None,
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
@@ -118,8 +118,8 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
     parts.join(", ")
 }
 
-/// The CPUs that packets are received on: of the interrupts of its queues, and those that RPS
-/// hands packets to.
+/// The CPUs that received packets are processed on: those of the interrupts of the port's queues, and those that
+/// RPS hands packets to.
 fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let served: BTreeSet<u32> = queues.flat_map(|irq| irq.effective.clone()).collect();
@@ -131,12 +131,12 @@ fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// Settings that an administrator may want to change, and the settings in use on the link. Rings and channels
-/// below their maximum matter on a fast port.
+/// Settings that an administrator may want to change: missing offloads, FEC, shapers; on a fast port also rings and
+/// channels below their maximum.
 fn settings(nic: &Nic) -> Vec<String> {
     let mut parts = Vec::new();
     let mut lacking = nic.offloads.as_ref().map_or(Vec::new(), Offloads::lacking);
-    // Packets were put together where they came in, and most software ports never do it.
+    // GRO joins packets at the port with a device; most software ports never do it, so it is not missed there.
     lacking.retain(|offload| !(nic.is_software() && *offload == "GRO"));
     if !lacking.is_empty() {
         parts.push(format!("off: {}", lacking.join(", ")));
@@ -161,11 +161,11 @@ fn settings(nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Errors and drops since boot, by place: first the kernel's counters, then additional ones of the driver.
+/// Errors and drops since boot: first the kernel's counters, then further counters of the driver.
 fn since_boot(nic: &Nic) -> Option<String> {
     let kernel = nic.errors.counted();
     let mut all: Vec<String> = kernel.iter().map(|(name, n)| format!("{n} {name}")).collect();
-    // A counter with the same value as one of the kernel's is the same counter under another name.
+    // A driver counter with the same value as a kernel counter is taken for the same counter under another name.
     let besides =
         |c: &&Counter| !counted::is_of_kernel(&c.name) && kernel.iter().all(|(_, n)| *n != c.value);
     let own = nic.counters.iter().filter(|c| c.value > 0).filter(besides);
@@ -173,7 +173,7 @@ fn since_boot(nic: &Nic) -> Option<String> {
     (!all.is_empty()).then(|| format!("since boot: {}", few(&all)))
 }
 
-/// `7 rx_no_dma_resources (the receive ring was full)`; nothing of what costs no packets.
+/// `7 rx_no_dma_resources (the receive ring was full)`; `None` if what is counted costs no packets.
 fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
     let words = match counted::meaning(&nic.driver, &counter.name) {
         Some(meaning) if meaning.is_trouble() => meaning.words(),
@@ -183,7 +183,7 @@ fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
     Some(format!("{} {} ({words})", counter.value, counter.name))
 }
 
-/// `queues 8 rx 8 tx`; old kernels list one direction only.
+/// Numbers of queues: `queues 8 rx 8 tx`; old kernels list one direction only.
 fn queues(nic: &Nic) -> Option<String> {
     let ways = [(QueueDirection::Rx, "rx"), (QueueDirection::Tx, "tx")];
     let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
@@ -217,7 +217,7 @@ fn state(nic: &Nic) -> Vec<String> {
     mtu.into_iter().chain([state]).collect()
 }
 
-/// The ports below and above a port.
+/// Words for the ports below and above a port, with VLAN tag and bond mode.
 fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     let stack = &nic.stack;
     let name = |index: u32| match network.nic(index) {
@@ -241,7 +241,7 @@ fn stack(network: &Network, nic: &Nic) -> Vec<String> {
     parts
 }
 
-/// Node, address and link of the device that a port or disk belongs to.
+/// NUMA node, PCI address and PCI link of the device that a port or disk belongs to.
 pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<String> {
     let mut parts: Vec<String> = node.iter().map(|node| format!("node {node}")).collect();
     if !pci.is_empty() {
@@ -254,7 +254,7 @@ pub(super) fn place(inventory: &Inventory, node: Option<u32>, pci: &str) -> Vec<
     parts
 }
 
-/// Ports of RDMA devices.
+/// Writes the ports of RDMA devices, and their boards.
 pub(super) fn infiniband(doc: &mut Document, inventory: &Inventory) {
     let devices = inventory.infiniband.devices.iter();
     let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
@@ -270,7 +270,7 @@ pub(super) fn infiniband(doc: &mut Document, inventory: &Inventory) {
     }
 }
 
-/// What the board of a device is, its firmware, if it is old; nothing of software.
+/// Lines about the board of a device, and about a newer firmware; empty for software devices.
 fn board(device: &IbDevice) -> Vec<String> {
     if device.board.is_empty() || device.software {
         return Vec::new();
@@ -326,8 +326,8 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     parts.join(", ")
 }
 
-/// The rate that the two ends of a link agreed on. For a port without a link, the kernel shows the rate of no
-/// link.
+/// The rate that the two ends of a link agreed on, in words. It is not read without a link, as the kernel then
+/// shows a placeholder.
 fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     if port.has_link() == Some(false) {
         return Some("no link".to_owned());
@@ -337,7 +337,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     Some(if device.software { format!("software device, nominal rate {words}") } else { words })
 }
 
-/// The GUIDs of a port and its device, in the format of tools.
+/// The GUIDs of a port and of its device, in the format of InfiniBand tools.
 fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
     let words = |what: &str, guid: Guid| match guid {
         Guid::NONE => format!("no {what}"),
@@ -352,8 +352,8 @@ fn guids(device: &IbDevice, port: &IbPort) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What is told since boot of a port with this driver.
-    fn told(driver: &str, missed: u64, counters: &[(&str, u64)]) -> Option<String> {
+    /// The line about errors since boot, for a port with this driver and these counters.
+    fn result_of(driver: &str, missed: u64, counters: &[(&str, u64)]) -> Option<String> {
         let counters =
             counters.iter().map(|&(name, value)| Counter { name: name.to_owned(), value });
         let mut nic =
@@ -366,10 +366,13 @@ mod tests {
     fn counters_of_a_driver_are_told_by_what_they_mean() {
         let ixgbe = [("rx_no_dma_resources", 7), ("tx_busy", 3)];
         let words = "7 rx_no_dma_resources (the receive ring was full)";
-        assert_eq!(told("ixgbe", 0, &ixgbe).unwrap(), format!("since boot: {words}"));
-        assert_eq!(told("ixgbe", 2, &ixgbe).unwrap(), format!("since boot: 2 rx missed, {words}"));
+        assert_eq!(result_of("ixgbe", 0, &ixgbe).unwrap(), format!("since boot: {words}"));
         assert_eq!(
-            told("unheard", 0, &[("some_drops", 7)]).unwrap(),
+            result_of("ixgbe", 2, &ixgbe).unwrap(),
+            format!("since boot: 2 rx missed, {words}")
+        );
+        assert_eq!(
+            result_of("unheard", 0, &[("some_drops", 7)]).unwrap(),
             "since boot: 7 some_drops (meaning not known to linerate)"
         );
     }
@@ -377,10 +380,10 @@ mod tests {
     #[test]
     fn what_costs_no_packets_and_what_the_kernel_counts_as_well_is_left_out() {
         let ena = [("conntrack_allowance_available", 900), ("pps_allowance_exceeded", 0)];
-        assert_eq!(told("ena", 0, &ena), None);
-        assert_eq!(told("mlx5_core", 0, &[("rx_steer_missed_packets", 9)]), None);
+        assert_eq!(result_of("ena", 0, &ena), None);
+        assert_eq!(result_of("mlx5_core", 0, &[("rx_steer_missed_packets", 9)]), None);
         let both = [("rx_out_of_buffer", 12), ("rx_missed_errors", 11)];
-        let once = told("mlx5_core", 12, &both).unwrap();
+        let once = result_of("mlx5_core", 12, &both).unwrap();
         assert_eq!(once, "since boot: 12 rx missed");
     }
 }

@@ -1,4 +1,4 @@
-//! The page of one machine: its oddities come first.
+//! The page of one machine; its oddities come first.
 
 use linerate_facts::cpu::{Busy, Cache, Clock, Cpu, CpuLoad, IdleState, Processors};
 use linerate_facts::memory::{Memory, Module};
@@ -10,10 +10,10 @@ use super::super::Document;
 use super::super::words::count;
 use super::{disks, foot, more, odd, pci, ports, put};
 
-/// A process that uses less of a CPU is not shown.
+/// Least share of a CPU that a process must use to be shown.
 const SHOWN: f64 = 0.05;
 
-/// The page; `explain` shows why and what to do of all that is odd, and all that is unknown.
+/// The page of a machine. With `explain` it shows all details of all oddities, and all unknown facts.
 pub fn page(inventory: &Inventory, explain: bool) -> Document {
     let mut doc = Document::new();
     odd::oddities(&mut doc, inventory, explain);

@@ -1,4 +1,4 @@
-//! The changes on a machine since a moment ago.
+//! Shows what changed on a machine since the update before.
 
 use linerate_facts::watch::{Change, Grown, PortChange};
 
@@ -10,7 +10,7 @@ use super::{foot, more, put, text};
 /// Largest number of driver counters that are shown for a port.
 const SHOWN: usize = 8;
 
-/// One update: busy processes, then ports with activity.
+/// The text of one update: busy processes, then ports with activity.
 pub fn watch(change: &Change) -> Document {
     let mut doc = Document::new();
     if let Some(busy) = &change.busy {
@@ -45,7 +45,7 @@ fn traffic(port: &PortChange) -> String {
     format!("in {rx} ({rx_packets:.0} packets/s), out {tx} ({tx_packets:.0} packets/s){state}")
 }
 
-/// The CPUs that served its interrupts, the busiest first.
+/// How often each CPU served the port's interrupts per second, the busiest CPU first.
 fn interrupts(port: &PortChange) -> Option<String> {
     let mut served = port.interrupts.clone();
     served.sort_by(|a, b| b.1.total_cmp(&a.1));

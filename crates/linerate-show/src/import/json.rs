@@ -1,4 +1,4 @@
-//! Reported results and what they say, for programs. The schema of the document is made from `Output`.
+//! The result of `linerate import` as JSON: reported figures, and what they show. The schema is made from `Output`.
 
 use linerate_explain::{Explained, Table};
 use linerate_facts::finding::Finding;
@@ -15,7 +15,7 @@ use super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
 use super::super::json::{CauseId, FigureOut, exact, figures, text};
 use crate::head::Head;
 
-/// One JSON document. Units stand in the keys. Unknown values are null. The client is near, the server far.
+/// One JSON document. Keys contain the units. Unknown values are null. The client is near, the server is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate import")]
 pub(crate) struct Output<'a> {
@@ -27,28 +27,28 @@ pub(crate) struct Output<'a> {
     results: Results<'a>,
 }
 
-/// Results of one path, and what they say.
+/// Reported figures of one path, and what they show.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Results<'a> {
-    /// What limits the transfers, by the judge.
+    /// What limits the transfers, by the verdict.
     limits: Vec<LimitOut<'a>>,
-    /// What the judge does not know.
+    /// What the verdict leaves unknown.
     unknown: &'a [Unknown],
-    /// What the figures show otherwise.
+    /// What rules find in the figures, beside the verdict.
     findings: Vec<&'a Finding>,
-    /// The figures that sum up the results.
+    /// The most important figures of the results.
     figures: Vec<FigureOut>,
-    /// Transfers over a network.
+    /// Reported transfers over a network.
     transfers: Vec<TransferOut<'a>>,
-    /// Tables of messages by their size.
+    /// Tables of times and rates by message size.
     tables: Vec<TableOut<'a>>,
-    /// Results of disks and files.
+    /// Reported figures of disks and files.
     disks: Vec<DiskOut<'a>>,
-    /// What is odd about the client's host, by its facts.
+    /// What is odd about the client's host, by its reported facts.
     near_findings: &'a [Finding],
-    /// What is odd about the server's host, by its facts.
+    /// What is odd about the server's host, by its reported facts.
     far_findings: &'a [Finding],
-    /// The outputs that were read.
+    /// The files of program output that were read.
     sources: Vec<ReadOut<'a>>,
 }
 
@@ -59,34 +59,34 @@ struct LimitOut<'a> {
     cause: &'static str,
     direction: Direction,
     certainty: Certainty,
-    /// Numbers, in sentences.
+    /// Readings that speak for the limit, with numbers.
     evidence: &'a [String],
 }
 
 /// A transfer, as the program reported it.
 #[derive(Serialize, JsonSchema)]
 struct TransferOut<'a> {
-    /// The file that has it.
+    /// File that reports the transfer.
     file: &'a str,
-    /// Protocol: `tcp`, `udp`, `sockets` (one of both), `sctp`, `rdma` or `messages`.
+    /// Protocol: `tcp`, `udp`, `sockets` (TCP or UDP), `sctp`, `rdma` or `messages`.
     carrier: &'static str,
     direction: Direction,
     /// Whether the other direction was loaded at the same time.
     both: bool,
-    /// Null if unknown.
+    /// Number of connections. Null if unknown.
     streams: Option<u32>,
     goodput_bps: u64,
-    /// Whether only the sender counted it.
+    /// Whether only the sender counted the goodput.
     counted_at_sender: bool,
-    /// Null if unknown.
+    /// Length of the transfer in seconds. Null if unknown.
     seconds: Option<f64>,
-    /// Null if unknown.
+    /// Number of segments retransmitted. Null if unknown.
     retransmits: Option<u64>,
-    /// Datagrams lost. Null for other protocols.
+    /// Number of datagrams lost. Null for other protocols.
     lost: Option<u64>,
-    /// Datagrams sent. Null for other protocols.
+    /// Number of datagrams sent. Null for other protocols.
     datagrams: Option<u64>,
-    /// Mean round trip by the sender's kernel. Null if unknown.
+    /// Mean round trip that the sender's kernel reported. Null if unknown.
     round_trip_ns: Option<u64>,
     /// CPU time of the sending program, as a share of one CPU. Null if unknown.
     sender_cpu: Option<f64>,
@@ -96,27 +96,27 @@ struct TransferOut<'a> {
     each_bps: &'a [f64],
 }
 
-/// A table of messages by their size.
+/// A table of times and rates by message size.
 #[derive(Serialize, JsonSchema)]
 struct TableOut<'a> {
-    /// The file that has it.
+    /// File that reports the table.
     file: &'a str,
-    /// The operation in words. Empty if unknown.
+    /// The measured operation in words. Empty if unknown.
     operation: &'a str,
-    /// `whole`, `half` or `unknown`: what the times are of round trips.
+    /// `whole` or `half`: the times are whole round trips, or halves of round trips. `unknown` if that is not known.
     trip: &'static str,
     rows: Vec<RowOut>,
-    /// The line through the times. Null without one.
+    /// The line fitted through the times. Null if they show none.
     fit: Option<FitOut>,
-    /// The timer that sets the times. Null without one.
+    /// The timer that sets the times. Null if they show none.
     timer: Option<TimerOut>,
 }
 
-/// The messages of one size.
+/// Figures for the messages of one size.
 #[derive(Serialize, JsonSchema)]
 struct RowOut {
     size_bytes: u64,
-    /// Null if unknown, as below.
+    /// Number of messages. Null if unknown, like the figures below.
     samples: Option<u64>,
     least_ns: Option<u64>,
     typical_ns: Option<u64>,
@@ -129,25 +129,25 @@ struct RowOut {
     messages_per_sec: Option<f64>,
 }
 
-/// Results of a disk or a file.
+/// Reported figures of a disk or a file.
 #[derive(Serialize, JsonSchema)]
 struct DiskOut<'a> {
-    /// The file that has them.
+    /// File that reports the figures.
     file: &'a str,
     side: Option<Side>,
-    /// The disk, file or folder. Empty if unknown.
+    /// The measured disk, file or folder. Empty if unknown.
     target: &'a str,
     rows: Vec<DiskRowOut>,
 }
 
-/// One kind of operation.
+/// Figures of one kind of operation.
 #[derive(Serialize, JsonSchema)]
 struct DiskRowOut {
-    /// `sequential`, `random`, `copy` or `unknown`.
+    /// Order of the operations: `sequential`, `random`, `copy` or `unknown`.
     access: &'static str,
-    /// `read`, `write` or `mix`.
+    /// Kind of the operations: `read`, `write` or `mix`.
     does: &'static str,
-    /// Null if unknown, as below.
+    /// Payload of an operation. Null if unknown, like the figures below.
     block_bytes: Option<u64>,
     depth: Option<u32>,
     threads: Option<u32>,
@@ -157,28 +157,28 @@ struct DiskRowOut {
     p99_ns: Option<u64>,
 }
 
-/// An output that was read.
+/// A file of program output that was read.
 #[derive(Serialize, JsonSchema)]
 struct ReadOut<'a> {
-    /// Name of the file.
+    /// Name of the file that was read.
     file: &'a str,
     side: Option<Side>,
-    /// The program and the form of its output.
+    /// The program that wrote the file, and the format of its output.
     form: &'a str,
     /// Version of the program. Null if unknown.
     version: Option<&'a str>,
     notes: Vec<NoteOut<'a>>,
 }
 
-/// Something about an input that a reader should know.
+/// A note about a file that was read.
 #[derive(Serialize, JsonSchema)]
 struct NoteOut<'a> {
-    /// Line of the file. Null if it is about the whole.
+    /// Line that the note is about. Null if it is about the whole file.
     line: Option<u64>,
     what: &'a str,
 }
 
-/// The document of an import.
+/// The result of an import as one JSON document.
 pub fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
     let title = explained.material.title.as_str();
     text(&Output {

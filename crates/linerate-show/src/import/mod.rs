@@ -1,4 +1,4 @@
-//! Views of results that other programs reported.
+//! Shows figures that other programs reported.
 
 pub mod json;
 pub(crate) mod text;

@@ -1,4 +1,4 @@
-//! Reported results and what they say, for people.
+//! The result of `linerate import` as a page of text.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone, text, words};
 
-/// Most suspected causes that are named.
+/// Largest number of suspected causes that are named.
 const FEW: usize = 4;
 
-/// Rows of a table that are shown; the JSON document has all.
+/// Largest number of rows of a table that are shown; the JSON document has all.
 const ROWS: usize = 40;
 
-/// The page of an import. `saved` is the name of its record and the command that shows it, if it was kept.
+/// The page of an import. `saved` is the name of its record and the command that shows the record, if it was saved.
 pub fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Document {
     let mut doc = Document::new();
     if !explained.material.title.is_empty() {
@@ -37,7 +37,7 @@ pub fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Document 
     doc
 }
 
-/// Writes what the results say.
+/// Writes the answer: what the reported figures show.
 pub(crate) fn answer(doc: &mut Document, explained: &Explained<'_>) {
     let headline = explained.headline.as_ref();
     let rule = headline.and_then(|headline| headline.rule);
@@ -47,10 +47,10 @@ pub(crate) fn answer(doc: &mut Document, explained: &Explained<'_>) {
     };
     let first = explained.remarks.iter().find(is_first);
     if let Some((headline, remark)) = headline.zip(first) {
-        told(doc, headline, remark);
+        remark_line(doc, headline, remark);
         doc.gap();
     }
-    // Where a rule answers, the judge's line that it found nothing says less.
+    // If a rule gives the answer, the line that the judge found no limit is left out.
     if first.is_none() || !explained.verdict.limits.is_empty() {
         judged(doc, explained);
         doc.gap();
@@ -66,8 +66,8 @@ pub(crate) fn answer(doc: &mut Document, explained: &Explained<'_>) {
     doc.gap();
 }
 
-/// Writes the answer that a rule gives: what it is, why, and the step that tells more.
-fn told(doc: &mut Document, headline: &Headline, remark: &Remark) {
+/// Writes the answer of a rule: what it found, why, and the next step.
+fn remark_line(doc: &mut Document, headline: &Headline, remark: &Remark) {
     let (label, tone) = match headline.stands {
         Answered::Contradiction => ("Contradiction", Tone::Warning),
         Answered::Limit => ("Limit", Tone::Strong),
@@ -90,7 +90,7 @@ fn told(doc: &mut Document, headline: &Headline, remark: &Remark) {
     parts(doc, &remark.finding, REMARK, None);
 }
 
-/// Writes the results themselves, and what was read.
+/// Writes the reported figures themselves, and which files were read.
 pub(crate) fn figures(doc: &mut Document, explained: &Explained<'_>) {
     oddities(doc, explained);
     doc.gap();
@@ -107,7 +107,7 @@ pub(crate) fn figures(doc: &mut Document, explained: &Explained<'_>) {
     read(doc, explained);
 }
 
-/// Writes the verdict of the judge.
+/// Writes the limits that the judge found.
 fn judged(doc: &mut Document, explained: &Explained<'_>) {
     if let Some(model) = &explained.model {
         let names = Names::of_hosts(model);
@@ -115,7 +115,7 @@ fn judged(doc: &mut Document, explained: &Explained<'_>) {
     }
 }
 
-/// Says that neither a rule nor the judge has an answer.
+/// Writes that neither a rule nor the judge has an answer.
 fn not_known(doc: &mut Document, explained: &Explained<'_>) {
     let odd = explained.oddities.iter().any(|all| !all.is_empty());
     let what = match &explained.headline {
@@ -126,11 +126,11 @@ fn not_known(doc: &mut Document, explained: &Explained<'_>) {
     doc.entry("Unknown", &[(Tone::Plain, what)], 2);
 }
 
-/// Writes what the judge cannot tell from the figures, and what would.
+/// Writes what the judge cannot derive from the figures, and what would make it known.
 fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     let verdict = &explained.verdict;
     if verdict.unknown.is_empty() || !verdict.limits.is_empty() {
-        // Remarks say what is known.
+        // With remarks, something is known and has been written already.
         if explained.remarks.is_empty() && verdict.limits.is_empty() {
             not_known(doc, explained);
         }
@@ -148,8 +148,8 @@ fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     };
     doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
     let found = found.iter().filter(|s| s.outcome == "finding");
-    let mut told = BTreeSet::new();
-    for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
+    let mut seen = BTreeSet::new();
+    for why in found.flat_map(|s| &s.why).filter(|why| seen.insert(*why)) {
         doc.evidence(why);
     }
     let next = "to know it, with `linerate serve` on the other host:";
@@ -171,7 +171,7 @@ fn remarks<'a>(doc: &mut Document, remarks: impl Iterator<Item = &'a Remark>) {
     }
 }
 
-/// A time in microseconds, as tables of sizes have it.
+/// A time in microseconds, as it is written in tables by message size.
 fn micros(time: Option<Nanos>) -> String {
     time.map_or(String::new(), |time| {
         let micros = time.0 as f64 / 1e3;
@@ -180,7 +180,8 @@ fn micros(time: Option<Nanos>) -> String {
     })
 }
 
-/// A column of a table of sizes, and the unit of its cells if they are without one.
+/// A column of a table by message size: heading, function that makes a cell, and unit to add where there is no
+/// heading.
 type Column = (&'static str, fn(&Sizes, &SizeRow) -> String, &'static str);
 
 const COLUMNS: [Column; 11] = [
@@ -198,7 +199,7 @@ const COLUMNS: [Column; 11] = [
 ];
 
 fn rate(sizes: &Sizes, row: &SizeRow) -> String {
-    // One row alone is a latency: its size over its time is no rate of the path.
+    // A single row is a latency measurement: size divided by time would be no rate of the path.
     let is_table = row.rate.is_some() || sizes.rows.len() > 1;
     let rate = Sized::rate(sizes, row).filter(|_| is_table);
     rate.map_or(String::new(), |rate| rate.to_string())
@@ -246,7 +247,7 @@ fn narrow(columns: &[&Column], cells: &[String]) -> Entry {
     Entry::new(size, &[(Tone::Plain, &named.join(", "))], 2)
 }
 
-/// Writes what the times by size show, of all tables.
+/// Writes what the times by message size show, for each table.
 fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
     let timed = |table: &&Sized<'_>| table.smallest().is_some();
     for table in tables.iter().filter(timed) {
@@ -261,7 +262,7 @@ fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
     }
 }
 
-/// Writes the time of the smallest messages of a table whose messages are too few or too small for a rate.
+/// Writes the time of the smallest messages, for a table that has too few or too small messages to show a rate.
 fn smallest(doc: &mut Document, table: &Sized<'_>) {
     let Some((row, time)) = table.smallest().and_then(|row| Some((row, row.time()?))) else {
         return;
@@ -299,7 +300,7 @@ fn transfer(one: &Transfer) -> String {
     let both = one.both.then(|| "both directions at once".to_owned());
     let sent = (one.counted == Counted::Sender).then(|| "as sent, not as received".to_owned());
     let time = one.seconds.map(|secs| format!("{secs:.1} s"));
-    let again = one.retransmits.map(|n| format!("{n} retransmitted"));
+    let retransmitted = one.retransmits.map(|n| format!("{n} retransmitted"));
     let lost = one.datagrams.map(|counts| {
         let share = counts.lost as f64 / (counts.of as f64).max(1.0) * 100.0;
         format!("{share:.2} % lost")
@@ -317,7 +318,7 @@ fn transfer(one: &Transfer) -> String {
         size,
         time,
         sent,
-        again,
+        retransmitted,
         lost,
         trip,
         cpu("sender", one.cpu.sender),
@@ -349,10 +350,10 @@ fn disks(doc: &mut Document, explained: &Explained<'_>) {
     }
 }
 
-/// Bytes in a second from which a rate is written in GB/s: disks are compared by their MB/s below.
+/// Bytes per second from which a rate is written in GB/s. Below it is in MB/s, in which disks are usually compared.
 const IN_GB: f64 = 1e10;
 
-/// `92.2 GB/s`, `5632.0 MB/s`.
+/// A rate of a disk in words: `92.2 GB/s`, `5632.0 MB/s`.
 fn disk_rate(bytes: f64) -> String {
     if bytes < IN_GB {
         format!("{:.1} MB/s", bytes / 1e6)
@@ -377,7 +378,7 @@ fn disk_row(disk: &Disk, row: &DiskRow) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Writes what is odd about the hosts, by their pasted facts.
+/// Writes what is odd about the hosts, by their reported facts.
 fn oddities(doc: &mut Document, explained: &Explained<'_>) {
     let sides = [Side::Near, Side::Far];
     for (side, all) in sides.into_iter().zip(&explained.oddities) {
@@ -393,7 +394,7 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
     }
 }
 
-/// Writes what was read, and what was not understood.
+/// Writes which files were read, and which lines were not understood.
 fn read(doc: &mut Document, explained: &Explained<'_>) {
     for (i, source) in explained.material.sources.iter().enumerate() {
         let version = source.tool.version.as_ref();

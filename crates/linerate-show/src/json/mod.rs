@@ -1,6 +1,6 @@
-//! The verdict for programs: one documented result, not a dump of internal types.
+//! The result of a run as JSON: one documented result, not a dump of internal types.
 //!
-//! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
+//! The schema is made from `Output`. Keys contain the units; integers stay below 2^53; unknown values are `null`.
 
 mod parts;
 mod path;
@@ -26,7 +26,7 @@ pub(super) use parts::{
 };
 pub(super) use summary::{FigureId, FigureOut, ValueOut, figures};
 
-/// One JSON document. Units stand in the keys. Unknown values are null.
+/// One JSON document. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate run and linerate show")]
 pub(super) struct Output<'a> {
@@ -36,17 +36,17 @@ pub(super) struct Output<'a> {
     complete: bool,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
-    /// Settings of the user that an end refused: the run was made without them.
+    /// Settings of the user that an end refused: the run was made without these settings.
     refused: Vec<Gap>,
-    /// The near host first.
+    /// The hosts of the run, the near one first.
     hosts: Vec<HostOut<'a>>,
     /// Stages that bytes cross, from the near program to the far one.
     path: Vec<path::PathStageOut>,
     /// Goodput of each direction. Forward is from near to far.
     directions: Directions,
-    /// Round-trip times.
+    /// Percentiles of round trips, without and with a load.
     latency: Latencies,
-    /// Every figure of the run, in one form.
+    /// All figures of the run, as a list of one form.
     figures: Vec<FigureOut>,
     verdict: VerdictOut<'a>,
     /// Raw readings, with `--with-record` only. This schema does not describe them.
@@ -68,11 +68,11 @@ pub(super) struct HostOut<'a> {
     linerate: &'a str,
     /// Model of the processor.
     cpu_model: &'a str,
-    /// CPUs that linerate may use.
+    /// Number of CPUs that linerate may use.
     cpus: usize,
-    /// NUMA nodes. Null if unknown.
+    /// Number of NUMA nodes. Null if unknown.
     nodes: Option<u32>,
-    /// Network port that the route to the other end leaves by. Null if unknown.
+    /// Network port through which the route to the other end leaves. Null if unknown.
     port: Option<PortOut<'a>>,
 }
 
@@ -92,163 +92,164 @@ struct PortOut<'a> {
     is_virtual: bool,
 }
 
-/// Both directions, each loaded alone and both at once.
+/// Figures of each direction loaded alone, and of both loaded at once.
 #[derive(Serialize, JsonSchema)]
 struct Directions {
-    /// Null if not measured.
+    /// From near to far. Null if not measured.
     forward: Option<DirectionFigures>,
-    /// Null if not measured.
+    /// From far to near. Null if not measured.
     reverse: Option<DirectionFigures>,
-    /// Goodput of each direction while both were loaded.
+    /// Goodput of each direction while both directions were loaded.
     both: Both,
 }
 
-/// Goodput of each direction while both were loaded.
+/// Goodput of each direction while both directions were loaded.
 #[derive(Serialize, JsonSchema)]
 struct Both {
-    /// Null if not measured.
+    /// From near to far. Null if not measured.
     forward: Option<Goodput>,
-    /// Null if not measured.
+    /// From far to near. Null if not measured.
     reverse: Option<Goodput>,
 }
 
-/// What was measured of one direction.
+/// The figures of one direction.
 #[derive(Serialize, JsonSchema)]
 struct DirectionFigures {
     #[serde(flatten)]
     goodput: Goodput,
-    /// Goodput including the start of the load.
+    /// Goodput over the whole load, including the ramp at its start.
     goodput_with_ramp_bps: u64,
-    /// Whether a steady part was found.
+    /// Whether a steady part of the load was found.
     steady: bool,
     /// How the sender hands payload to the kernel.
     copy: Handover,
-    /// Share of the sends without a copy that the kernel copied anyway. Null if the kernel reported none.
+    /// Share of the zerocopy sends that the kernel copied anyway. Null if the kernel reported none.
     #[schemars(range(min = 0, max = 1))]
     copied_share: Option<f64>,
-    /// The most goodput that the known resources allow. Null if unknown.
+    /// Highest goodput that the known resources allow. Null if unknown.
     ceiling_bps: Option<u64>,
-    /// Stage that gives this ceiling. Null if unknown.
+    /// Stage of the path whose ceiling this is. Null if unknown.
     ceiling_stage: Option<Stage>,
-    /// Loads by number of streams. The first one is the load that the verdict explains.
+    /// Goodput with each number of streams that was tried. The first one is the load that the verdict explains.
     streams: Vec<StreamsOut>,
 }
 
-/// Goodput of a load with a number of streams.
+/// Goodput of a load with this number of streams.
 #[derive(Serialize, JsonSchema)]
 struct StreamsOut {
-    /// Connections.
+    /// Number of connections.
     streams: u32,
     #[serde(flatten)]
     goodput: Goodput,
 }
 
-/// Round-trip times.
+/// Percentiles of round trips, without and with a load.
 #[derive(Serialize, JsonSchema)]
 struct Latencies {
     /// Round trips on the idle path. Null if not measured.
     idle: Option<LatencyOut>,
-    /// Round trips while a direction was loaded.
+    /// Round trips while one direction was loaded.
     loaded: Loaded,
 }
 
-/// Round trips while a direction was loaded.
+/// Round trips while one direction was loaded.
 #[derive(Serialize, JsonSchema)]
 struct Loaded {
-    /// Null if not measured.
+    /// Load from near to far. Null if not measured.
     forward: Option<LatencyOut>,
-    /// Null if not measured.
+    /// Load from far to near. Null if not measured.
     reverse: Option<LatencyOut>,
 }
 
-/// Percentiles of round-trip times.
+/// Percentiles of round trips.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LatencyOut {
     /// Median round trip. Null if there are too few samples.
     p50_ns: Option<u64>,
-    /// Round trip that 90 % do not exceed. Null if there are too few samples.
+    /// Round trip that 90 % of the round trips do not exceed. Null if there are too few samples.
     p90_ns: Option<u64>,
-    /// Round trip that 99 % do not exceed. Null if there are too few samples.
+    /// Round trip that 99 % of the round trips do not exceed. Null if there are too few samples.
     p99_ns: Option<u64>,
-    /// Round trip that 99.9 % do not exceed. Null if there are too few samples.
+    /// Round trip that 99.9 % of the round trips do not exceed. Null if there are too few samples.
     p99_9_ns: Option<u64>,
-    /// Round trips that were timed.
+    /// Number of round trips that were timed.
     samples: u64,
 }
 
-/// The limits of the path, and the unknown facts.
+/// The verdict: limits of the path, disturbances and unknown facts.
 #[derive(Serialize, JsonSchema)]
 struct VerdictOut<'a> {
-    /// What limits the path, in reading order: goodput before latency, a direction that carries less than half of the
-    /// other one before that one, proved limits before supported ones.
+    /// What limits the path, in reading order: goodput before latency; a direction with less than half of the
+    /// goodput of the other one before the other; proved limits before supported ones.
     limits: Vec<LimitOut<'a>>,
-    /// What took part of the measurement and was not found to limit the path.
+    /// What disturbed the measurement and was not found to limit the path.
     disturbances: Vec<DisturbanceOut<'a>>,
-    /// What would limit the path next.
+    /// Limits that are expected once the first ones are removed.
     next: Vec<LimitOut<'a>>,
-    /// What prevents an answer, or part of one.
+    /// Missing readings or trials that prevent an answer, or a part of it.
     unknown: &'a [Unknown],
 }
 
-/// What took part of the measurement and was not found to limit the path.
+/// A disturbance: it took a part of the measurement and was not found to limit the path.
 #[derive(Serialize, JsonSchema)]
 struct DisturbanceOut<'a> {
     #[serde(flatten)]
     located: Located,
-    /// Share of the time, or of the port's traffic, that it used. Null if unknown.
+    /// Share of the time, or of the port's traffic, that the disturbance used. Null if unknown.
     #[schemars(range(min = 0, max = 1))]
     share: Option<f64>,
-    /// Estimated goodput without it over the measured goodput. Null if unknown.
+    /// Estimated goodput without the disturbance, divided by the measured goodput. Null if unknown.
     #[schemars(range(min = 1))]
     gain_about: Option<f64>,
-    /// Evidence with numbers.
+    /// Readings that speak for the disturbance, with numbers.
     evidence: &'a [String],
     advice: &'a [Advice],
 }
 
-/// What limits a direction.
+/// A limit of one direction.
 #[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
     metric: Measure,
     #[serde(flatten)]
     located: Located,
     certainty: Certainty,
-    /// Evidence with numbers.
+    /// Readings that speak for the limit, with numbers.
     evidence: &'a [String],
-    /// The trial that decided. Null if there was none.
+    /// The trial that proved the limit. Null if there was none.
     trial: Option<TrialOut<'a>>,
     advice: &'a [Advice],
 }
 
-/// A trial that decided. Effects are ratios: after the change over before.
+/// A trial that proved a limit. Effects are ratios: the figure after the change divided by the figure before.
 #[derive(Serialize, JsonSchema)]
 struct TrialOut<'a> {
     /// Number of the trial in the record.
     id: u32,
-    /// Kind of trial.
+    /// Kind of the trial.
     kind: &'static str,
-    /// What was changed.
+    /// What the trial changed, in words.
     words: &'a str,
-    /// Goodput after the change over goodput before.
+    /// Goodput after the change divided by goodput before.
     effect: f64,
-    /// 95 % interval of the effect.
+    /// 95 % interval of `effect`.
     effect_ci: [f64; 2],
-    /// Share of retransmitted bytes or lost datagrams after the change over the share before. Null if it did not decide.
+    /// Share of retransmitted bytes or lost datagrams after the change, divided by the share before. Null if this
+    /// did not decide the trial.
     loss: Option<f64>,
-    /// 95 % interval of the loss.
+    /// 95 % interval of `loss`.
     loss_ci: Option<[f64; 2]>,
-    /// Median round trip under load after the change over the one before. Null if it did not decide.
+    /// Median round trip under load after the change, divided by that before. Null if this did not decide the trial.
     latency: Option<f64>,
-    /// 95 % interval of the latency.
+    /// 95 % interval of `latency`.
     latency_ci: Option<[f64; 2]>,
-    /// Slices that were measured.
+    /// Number of slices that were measured.
     slices: u32,
-    /// Causes that the effect excludes.
+    /// Causes that the effect of the trial excludes.
     #[schemars(with = "Vec<CauseId>")]
     excluded: &'a [&'static str],
 }
 
-/// The result as one JSON document, with a line feed at its end. `with_record` adds the readings.
+/// The result as one JSON document, with a line feed at its end. `with_record` adds the raw readings.
 pub fn verdict(
     record: &Record,
     model: &Model,
@@ -258,7 +259,7 @@ pub fn verdict(
     text(&output(record, model, verdict, with_record))
 }
 
-/// The result, for a document of its own or as part of another.
+/// The content of the document, also for use as a part of another document.
 pub(super) fn output<'a>(
     record: &'a Record,
     model: &'a Model,

@@ -1,4 +1,4 @@
-//! Parts that several documents have in common.
+//! Types and functions that several JSON documents share.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::document::clean;
 
-/// The schema of text that is the id of a cause.
+/// Schema of a string that is the id of a cause.
 pub(crate) struct CauseId;
 
 impl JsonSchema for CauseId {
@@ -33,18 +33,19 @@ impl JsonSchema for CauseId {
     }
 }
 
-/// The schema of text that is one of the names of a table.
+/// Schema of a string that is one of `names`.
 pub(crate) fn one_of(names: impl IntoIterator<Item = &'static str>) -> Schema {
     let names: Vec<&str> = names.into_iter().collect();
     json_schema!({ "type": "string", "enum": names })
 }
 
-/// The schema of an object that is described elsewhere: another document, or a record.
+/// Schema of a field that holds any object: a document inside a document, which has its own schema, or a record, which has
+/// none.
 pub(crate) fn described_elsewhere(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })
 }
 
-/// A cause, and where it acts.
+/// A cause, and the stage and end at which it acts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Acting {
     #[schemars(with = "CauseId")]
@@ -53,7 +54,7 @@ pub(crate) struct Acting {
     side: Place,
 }
 
-/// A cause, and where and in which direction it acts.
+/// A cause, and the stage, end and direction in which it acts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Located {
     #[serde(flatten)]
@@ -90,7 +91,7 @@ impl From<&Disturbance> for Located {
 pub(crate) struct Goodput {
     /// Payload that reached the receiving program, over the receiver's clock, in the steady part of the load.
     goodput_bps: u64,
-    /// 95 % interval of the goodput. Null if there are too few samples.
+    /// 95 % interval of `goodput_bps`. Null if there are too few samples.
     goodput_ci_bps: Option<[u64; 2]>,
 }
 
@@ -100,8 +101,8 @@ impl From<&Estimate> for Goodput {
     }
 }
 
-/// A document as text, with a line feed at its end. Characters that a terminal obeys, and those that nobody sees, are
-/// escaped.
+/// A JSON document as text, with a line feed at its end. Control characters of terminals and invisible characters
+/// are escaped.
 pub(crate) fn text(document: &impl Serialize) -> serde_json::Result<String> {
     let mut text = String::new();
     for c in serde_json::to_string_pretty(document)?.chars() {
@@ -121,17 +122,17 @@ pub(crate) fn ci(estimate: &Estimate) -> Option<[u64; 2]> {
     estimate.interval.map(|i| [integer(i.low), integer(i.high)])
 }
 
-/// Both ends of an interval.
+/// Lower and upper end of an interval.
 pub(crate) fn ends(interval: Interval) -> [f64; 2] {
     [interval.low, interval.high]
 }
 
-/// A whole number that every JSON reader keeps. Negative values, such as the end of an interval, become 0.
+/// A number as an integer that every JSON reader keeps exactly. Negative values, such as ends of intervals, become 0.
 pub(crate) fn integer(value: f64) -> u64 {
     value.clamp(0.0, EXACT as f64) as u64
 }
 
-/// A whole number that every JSON reader keeps.
+/// An integer that every JSON reader keeps exactly: at most 2^53.
 pub(crate) fn exact(value: u64) -> u64 {
     value.min(EXACT)
 }

@@ -1,4 +1,4 @@
-//! The stages of the path.
+//! The stages of the path in the JSON document of a run.
 
 use linerate_judge::model::{Ceiling, Model};
 use linerate_plan::path::{Place, Stage};
@@ -7,31 +7,31 @@ use serde::Serialize;
 
 use super::exact;
 
-/// A stage that bytes cross.
+/// A stage of the path, and its ceilings.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PathStageOut {
     stage: Stage,
     side: Place,
-    /// What it is made of. Empty if unknown.
+    /// Hardware that the stage is made of. Empty if unknown.
     parts: Vec<String>,
-    /// Null if unknown.
+    /// Ceiling from near to far. Null if unknown.
     forward: Option<CeilingOut>,
-    /// Null if unknown.
+    /// Ceiling from far to near. Null if unknown.
     reverse: Option<CeilingOut>,
 }
 
-/// The most goodput that a stage allows in one direction.
+/// The highest goodput that a stage allows in one direction.
 #[derive(Serialize, JsonSchema)]
 struct CeilingOut {
-    /// Lower and upper bound. They are equal if every input was read.
+    /// Lower and upper end of the ceiling. They are equal if every input was read.
     goodput_bps: [u64; 2],
-    /// What gives the ceiling.
+    /// Name of the hardware that gives the ceiling.
     name: String,
-    /// The formula, with its numbers.
+    /// The formula of the ceiling, with its numbers.
     formula: String,
 }
 
-/// The stages of the path, in the order of the forward direction.
+/// The stages of the path with their ceilings, in the order of the forward direction.
 pub(super) fn stages(model: &Model) -> Vec<PathStageOut> {
     let stages = linerate_judge::model::stages(model).into_iter();
     let out = stages.map(|stage| {

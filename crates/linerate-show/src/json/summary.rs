@@ -1,4 +1,5 @@
-//! The figures of a load in documents, in one form: keys and units are in the table of `linerate_judge::figure`.
+//! The figures of a measurement in documents, in one form: keys and units are in the table of
+//! `linerate_judge::figure`.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::parts::ends;
 
-/// The name of a figure, with its unit.
+/// Name of a figure, with its unit, as documents write it.
 struct FigureName(&'static Figure);
 
 impl Serialize for FigureName {
@@ -40,12 +41,12 @@ impl JsonSchema for FigureName {
 pub(crate) struct FigureId {
     figure: FigureName,
     better: Better,
-    /// Direction of the load. Null for the idle path.
+    /// Direction of the load that the figure is about. Null for the idle path.
     direction: Option<Direction>,
     /// Percentile of round trips. Null for other figures.
     #[schemars(range(min = 0, max = 100))]
     percentile: Option<f64>,
-    /// End that the figure is of. Null for figures of the whole load.
+    /// End that the figure is about. Null for figures of the whole load.
     side: Option<Side>,
 }
 
@@ -61,11 +62,11 @@ impl FigureId {
     }
 }
 
-/// A value with its interval.
+/// A value with its 95 % interval.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ValueOut {
     value: f64,
-    /// 95 % interval within that run. Null if unknown.
+    /// 95 % interval of the value within its run. Null if unknown.
     ci: Option<[f64; 2]>,
 }
 
@@ -75,7 +76,7 @@ impl From<&Value> for ValueOut {
     }
 }
 
-/// A figure that was measured.
+/// A figure with the value that was measured.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FigureOut {
     #[serde(flatten)]

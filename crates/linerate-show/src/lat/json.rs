@@ -1,6 +1,6 @@
-//! Round trips timed once, for programs.
+//! The result of `linerate lat` as JSON.
 //!
-//! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
+//! The schema of the document is made from `Output`. Keys contain the units; integers stay below 2^53; unknown
 //! values are `null`.
 
 use linerate_facts::Gap;
@@ -17,7 +17,7 @@ use super::super::verbs::{self, RdmaOut};
 use super::{Beside, PERCENTILES, Probe};
 use crate::head::Head;
 
-/// One JSON document: round trips timed once. Units stand in the keys. Unknown values are null.
+/// One JSON document: one measurement of round trips. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat")]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -26,7 +26,7 @@ pub(crate) struct Output<'a> {
     head: Head<'static>,
     /// The far end in the form that the user typed.
     target: &'a str,
-    /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
+    /// Address and port of the far end. Empty if there is no far end, and for a saved record.
     address: &'a str,
     /// Engine that sends the messages.
     #[schemars(schema_with = "engines")]
@@ -35,10 +35,10 @@ pub(crate) struct Output<'a> {
     options: &'a Options,
     /// Whether both ends run on one machine and share its CPUs.
     same_machine: bool,
-    /// Payload of a message, each way.
+    /// Payload of a message, and of its answer.
     size_bytes: u64,
-    /// Open loop: time from one message being due to the next one; each is timed from when it was due. Null in closed
-    /// loop, where the next message is sent when the answer has arrived.
+    /// Open loop: time between the times at which two messages are due; a round trip counts from when its message
+    /// was due. Null in closed loop, where the next message is sent once the answer was received.
     interval_ns: Option<u64>,
     /// Whether both ends polled their sockets without sleeping.
     busy_poll: bool,
@@ -46,36 +46,37 @@ pub(crate) struct Output<'a> {
     nagle: bool,
     /// Whether each message was sent in two writes.
     two_writes: bool,
-    /// Time that the typical round trip waited for an acknowledgement that the far end delayed. Null if it did not, or if
-    /// that is unknown.
+    /// Time that the typical round trip waited for an acknowledgement that the far end delayed. Null if there was
+    /// no such wait, or if unknown.
     delayed_ns: Option<u64>,
-    /// Time before the measured time.
+    /// Time before the measured time, which does not count.
     washout_ns: u64,
-    /// Time to measure, as asked for.
+    /// Requested time to measure.
     time_ns: u64,
-    /// Time that was measured. It is shorter than the time asked for if the measurement ended early.
+    /// Time that was measured. It is shorter than the requested time if the measurement ended early.
     measured_ns: u64,
-    /// False if it ended early, if due round trips were not answered, or if round trips or a load at the same
-    /// time are unknown.
+    /// False if the measurement ended early, if round trips were due and not answered, or if the round trips or a
+    /// load at the same time are unknown.
     complete: bool,
-    /// Why it ended early. Null if it did not.
+    /// Why the measurement ended early. Null if it did not.
     ended_early: Option<&'a str>,
-    /// Size of the array that dependent loads of memory go through. Null for other engines.
+    /// Size of the array that dependent memory loads read. Null for other engines.
     array_bytes: Option<u64>,
-    /// Mean of all dependent loads of memory; `samples` and percentiles are of means of batches. Null for other engines.
+    /// Mean time of all dependent memory loads; `samples` and percentiles are about means of batches of loads. Null
+    /// for other engines.
     #[schemars(range(min = 0))]
     mean_load_ns: Option<f64>,
-    /// Round trips that were timed; in open loop all that were due.
+    /// Number of round trips that were timed; in open loop all that were due.
     samples: u64,
-    /// Open loop: samples that were not answered. They count with the time that had passed at the end, and took
-    /// longer.
+    /// Open loop: number of samples that were not answered. Each counts with the time that it had taken at the end
+    /// of the measurement, so it really took longer.
     unanswered: u64,
-    /// UDP and connections: messages sent in the measured time whose answers never arrived. They are no samples and part
-    /// of no percentile. Null for engines that lose nothing.
+    /// UDP and connections: messages sent in the measured time whose answers were never received. They are not in
+    /// `samples` or percentiles. Null for engines that lose nothing.
     lost: Option<u64>,
-    /// Open loop: round trips per second that were asked for. Null in closed loop.
+    /// Open loop: requested round trips per second. Null in closed loop.
     #[schemars(range(min = 0))]
-    asked_per_sec: Option<f64>,
+    requested_per_sec: Option<f64>,
     /// Round trips per second that were answered in the measured time. Null if unknown.
     #[schemars(range(min = 0))]
     answered_per_sec: Option<f64>,
@@ -83,26 +84,26 @@ pub(crate) struct Output<'a> {
     least_ns: Option<u64>,
     /// Longest round trip. Null if unknown.
     most_ns: Option<u64>,
-    /// Mean of all round trips, to the nanosecond. Null if unknown.
+    /// Mean of all round trips, computed from exact nanoseconds. Null if unknown.
     #[schemars(range(min = 0))]
     mean_ns: Option<f64>,
     /// Standard deviation of the round trips. Null if unknown.
     #[schemars(range(min = 0))]
     deviation_ns: Option<f64>,
-    /// Percentiles of round trips: only those beyond which there are ten round trips.
+    /// Percentiles of round trips, as far as at least ten round trips lie beyond them.
     percentiles: Vec<Percentile>,
-    /// Every figure that was measured, in one form.
+    /// All figures that were measured, as a list of one form.
     figures: Vec<FigureOut>,
     /// Round-trip times in nanoseconds, to three digits, and how often each occurred; ascending.
     histogram: Vec<[u64; 2]>,
-    /// The part of round trips from the kernel's receipt of an answer until the program here read it. Null if the kernel
-    /// does not report it.
+    /// The part of each round trip after the kernel here received the answer, until the program read it. Null if
+    /// the kernel does not report it.
     unread: Option<Unread>,
     /// The ports of RDMA devices that carry the messages, near first. Empty for other engines.
     rdma: Vec<RdmaOut>,
-    /// Loads on the path at the same time.
+    /// Loads on the path while the round trips were timed.
     beside: Vec<LoadOut<'a>>,
-    /// What could not be measured, or was refused.
+    /// Values that are unknown, or settings that were refused.
     unknown: &'a [Gap],
     /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,30 +111,30 @@ pub(crate) struct Output<'a> {
     record: Option<&'a Record>,
 }
 
-/// The engines that time round trips.
+/// Schema of the names of all engines that time round trips.
 fn engines(_: &mut SchemaGenerator) -> Schema {
     let all = TRANSPORTS.iter().filter(|t| t.offered && t.carries(PatternKind::RoundTrips));
     one_of(all.map(|transport| transport.name))
 }
 
-/// A percentile of times.
+/// A percentile of round trips or waiting times.
 #[derive(Serialize, JsonSchema)]
 struct Percentile {
-    /// Which percentile.
+    /// The percentile: 99 for p99.
     #[schemars(extend("enum" = PERCENTILES))]
     percent: f64,
-    /// A time that this percentage of the round trips does not exceed.
+    /// The time that this percentage of the times does not exceed.
     ns: u64,
-    /// 95 % interval, for times that are independent of each other.
+    /// 95 % interval of `ns`, for times that are independent of each other.
     ci_ns: [u64; 2],
 }
 
-/// Times that answers waited in the kernel.
+/// Times for which answers waited in the kernel here until the program read them.
 #[derive(Serialize, JsonSchema)]
 struct Unread {
-    /// Percentiles of these times.
+    /// Percentiles of the waiting times.
     percentiles: Vec<Percentile>,
-    /// Times in nanoseconds, to three digits, and how often each occurred; ascending.
+    /// Waiting times in nanoseconds, to three digits, and how often each occurred; ascending.
     histogram: Vec<[u64; 2]>,
 }
 
@@ -143,29 +144,28 @@ struct LoadOut<'a> {
     direction: Direction,
     /// Goodput of the load. Null if unknown.
     goodput_bps: Option<u64>,
-    /// Share of its datagrams that were lost. Null if it sends none.
+    /// Share of the load's datagrams that were lost. Null if it sends none.
     #[schemars(range(min = 0, max = 1))]
     lost_share: Option<f64>,
-    /// Connections.
+    /// Number of connections.
     #[schemars(range(min = 1))]
     streams: u32,
-    /// Payload of each write, or of a datagram. Null if the rate or the route decides.
+    /// Payload of each write or datagram. Null if linerate chooses it by the rate or the route.
     write_size_bytes: Option<u64>,
-    /// Upper bound of the rate of each stream. Null if there is none.
+    /// Highest rate of each stream. Null if it is not limited.
     pacing_bps: Option<u64>,
-    /// Congestion control that was asked for. Null for the default of the system.
+    /// Requested congestion control. Null for the default of the system.
     congestion: Option<&'a str>,
     /// How the sender hands payload to the kernel.
     copy: Handover,
 }
 
-/// The measurement as one JSON document, with a line feed at its end; with the raw readings where
-/// `record` has them.
+/// The measurement as one JSON document, with a line feed at its end; with the raw readings if `record` is given.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
     text(&output(probe, record))
 }
 
-/// The document.
+/// The content of the JSON document.
 pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let times = probe.times.as_ref();
     let moments = times.and_then(moments);
@@ -192,7 +192,7 @@ pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output
         samples: probe.latency.as_ref().map_or(0, |latency| latency.samples),
         unanswered: probe.unanswered(),
         lost: probe.lost(),
-        asked_per_sec: probe.asked(),
+        requested_per_sec: probe.requested(),
         answered_per_sec: probe.rate,
         least_ns: probe.latency.as_ref().map(|latency| exact(latency.least.0)),
         most_ns: probe.longest().map(|most| exact(most.0)),
@@ -232,7 +232,7 @@ fn histogram(times: &Histogram) -> Vec<[u64; 2]> {
 }
 
 fn percentiles(times: &Histogram) -> Vec<Percentile> {
-    let told = |percent: &f64| {
+    let result_of = |percent: &f64| {
         let found = percentile_ci(times, percent / 100.0)?;
         Some(Percentile {
             percent: *percent,
@@ -240,7 +240,7 @@ fn percentiles(times: &Histogram) -> Vec<Percentile> {
             ci_ns: [integer(found.low), integer(found.high)],
         })
     };
-    PERCENTILES.iter().filter_map(told).collect()
+    PERCENTILES.iter().filter_map(result_of).collect()
 }
 
 #[cfg(test)]
@@ -257,12 +257,12 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told_where_it_is_not_sent_again() {
-        let told = [sample::idle(), sample::beside(), sample::udp(), sample::lossy()];
-        let told = told.map(|p| output(&p));
-        for document in &told {
+        let reported = [sample::idle(), sample::beside(), sample::udp(), sample::lossy()];
+        let reported = reported.map(|p| output(&p));
+        for document in &reported {
             fits("lat", document);
         }
-        let [idle, beside, udp, lossy] = told;
+        let [idle, beside, udp, lossy] = reported;
         assert_eq!(beside["beside"][0]["lost_share"], Value::Null);
         assert!(lossy["beside"][0]["lost_share"].as_f64() > Some(0.01));
         assert_eq!((&idle["engine"], &idle["lost"]), (&"tcp".into(), &Value::Null));

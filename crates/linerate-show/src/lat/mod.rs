@@ -1,4 +1,4 @@
-//! Round trips timed once, for people and for programs.
+//! The result of `linerate lat`, as text and as JSON: one measurement of round trips.
 
 mod json;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use super::like::Timed;
 use super::refused;
 use super::{verbs, words};
 
-/// Percentiles that are shown if there are enough samples.
+/// Percentiles that are shown, as far as there are enough samples.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The result of a measurement of round trips.
@@ -38,22 +38,22 @@ pub struct Probe {
     target: String,
     /// Address and port of the far end.
     address: String,
-    /// The transport.
+    /// Name of the transport.
     engine: String,
     /// The options of the transport that are set.
     options: Options,
     /// The ports of RDMA devices that carry the messages, near first; none for other transports.
     rdma: Vec<(Side, RdmaEnd)>,
-    /// The array that loads go through, where memory is what answers; of other round trips `None`.
+    /// The array that dependent memory loads read; `None` if a far end answered instead.
     array: Option<Bytes>,
     size: Bytes,
-    /// Time from one intended send to the next; `None` in closed loop.
+    /// Time between the times at which two messages are due; `None` in closed loop.
     interval: Option<Nanos>,
     /// Settings of the connections whose round trips are timed.
     own: Knobs,
-    /// The time that the typical round trip waited for a delayed acknowledgement.
+    /// The time that the typical round trip waited for a delayed acknowledgement; `None` if there was no such wait.
     delayed: Option<Nanos>,
-    /// The requested time that counts.
+    /// The requested time to measure.
     time: Nanos,
     /// Measured time: shorter than planned if the measurement ended early.
     lasted: Nanos,
@@ -61,15 +61,15 @@ pub struct Probe {
     same_machine: bool,
     /// Why the measurement ended early; empty if it did not.
     broken: String,
-    /// What the judge says of the same readings.
+    /// The verdict on these readings in one line; `None` if there is nothing to judge.
     headline: Option<Headline>,
-    /// Answered round trips a second; `None` if unknown.
+    /// Answered round trips per second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
     latency: Option<Latency>,
-    /// The loads that ran in the meantime.
+    /// The loads that ran while the round trips were timed.
     beside: Vec<Beside>,
-    /// The settings of the load.
+    /// The settings of the load in `beside`.
     knobs: Knobs,
     gaps: Vec<Gap>,
 }
@@ -107,12 +107,12 @@ impl Beside {
 }
 
 impl Probe {
-    /// Makes the result of a record with one step that timed round trips, with the far end `target` at
-    /// `address`.
+    /// Makes the result of a record with one step that timed round trips. `target` is the far end as typed,
+    /// `address` its address and port.
     pub fn of(target: &str, address: &str, record: &Record) -> Self {
         let plan = &record.start.plan;
         let step = record.steps.first();
-        let asked = record.sets.iter().find_map(|set| match set.plan.pattern {
+        let requested = record.sets.iter().find_map(|set| match set.plan.pattern {
             Pattern::PingPong { size, interval } => Some((size, interval, &set.plan.knobs)),
             Pattern::Stream { .. } | Pattern::Operations { .. } => None,
         });
@@ -126,7 +126,8 @@ impl Probe {
             });
         }
         let rate = step.and_then(|step| round_trip_rate(record, step));
-        let interval = asked.and_then(|(_, interval, knobs)| knobs.open_loop.then_some(interval));
+        let interval =
+            requested.and_then(|(_, interval, knobs)| knobs.open_loop.then_some(interval));
         gaps.extend(times.as_ref().and_then(|times| unanswered(times, interval, rate)));
         Self {
             target: target.to_owned(),
@@ -135,9 +136,9 @@ impl Probe {
             options: plan.knobs.options.clone(),
             rdma: verbs::ends(record),
             array: array(record),
-            size: asked.map_or(Bytes(0), |(size, ..)| size),
+            size: requested.map_or(Bytes(0), |(size, ..)| size),
             interval,
-            own: asked.map_or_else(Knobs::default, |(.., knobs)| knobs.clone()),
+            own: requested.map_or_else(Knobs::default, |(.., knobs)| knobs.clone()),
             delayed: step
                 .zip(times.as_ref())
                 .and_then(|(step, times)| delayed(record, step, times)),
@@ -160,7 +161,7 @@ impl Probe {
         }
     }
 
-    /// The round trips, for the form of another tool; none if none was answered.
+    /// The round trips, for output in the form of another tool; `None` if none was answered.
     pub fn timed(&self) -> Option<Timed<'_>> {
         Some(Timed {
             size: self.size,
@@ -182,34 +183,35 @@ impl Probe {
         self.latency.as_ref().map_or(0, |latency| latency.samples)
     }
 
-    /// What could not be measured, or was refused.
+    /// Values that are unknown, or settings that were refused.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// Round trips that were due and not answered; they count with the least time that they took.
+    /// Number of round trips that were due and not answered; each counts with the time that it had taken at the end.
     fn unanswered(&self) -> u64 {
         self.times.as_ref().map_or(0, |times| times.unanswered)
     }
 
-    /// Whether a round trip is a connection of its own.
+    /// Whether each round trip makes a new connection.
     fn makes_connections(&self) -> bool {
         transport::of(&self.engine).has(Feature::Redial)
     }
 
-    /// The name of one sample of the measurement.
+    /// Noun for one sample: round trip, connection.
     fn unit(&self) -> &'static str {
         unit(&self.engine)
     }
 
-    /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
-    /// times.
+    /// Messages that were sent and never answered; they are not among the round trips. `None` for an engine that
+    /// loses nothing.
     pub(super) fn lost(&self) -> Option<u64> {
         let times = self.times.as_ref().filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
 
-    /// Times that answers waited in the kernel before they were read, where the kernel stamps arrivals.
+    /// Times for which answers waited in the kernel until the program read them; `None` if the kernel does not
+    /// report when it received them.
     fn unread(&self) -> Option<Histogram> {
         let times = self.times.as_ref().filter(|times| !times.unread.is_empty())?;
         Some(Histogram { set: times.set, counts: times.unread.clone(), ..Histogram::default() })
@@ -222,21 +224,21 @@ impl Probe {
     }
 
     /// Requested round trips per second; `None` in closed loop.
-    fn asked(&self) -> Option<f64> {
+    fn requested(&self) -> Option<f64> {
         self.interval.map(per_second)
     }
 
-    /// Whether the path was loaded at the same time.
+    /// Whether the path was loaded while the round trips were timed.
     pub(super) const fn is_loaded(&self) -> bool {
         !self.beside.is_empty()
     }
 
-    /// What the judge says of the same readings; `None` if there is nothing to judge.
+    /// The verdict on these readings in one line; `None` if there is nothing to judge.
     pub fn headline(&self) -> Option<Headline> {
         Some(self.headline.clone()?.of_part(self.complete()))
     }
 
-    /// The figures of the measurement: round trips of the idle path, or under load.
+    /// The figures of the measurement: round trips on the idle or loaded path, loss, and goodput of the load.
     pub fn summary(&self) -> Summary {
         let beside: Vec<Option<Direction>> = match self.beside.as_slice() {
             [] => vec![None],
@@ -262,7 +264,7 @@ impl Probe {
         (all > 0).then(|| lost as f64 / all as f64)
     }
 
-    /// Whether this percentile reaches unanswered round trips, which took longer than the recorded time.
+    /// Whether this percentile is among the unanswered round trips, which took longer than the time that was recorded.
     fn is_least(&self, percent: f64) -> bool {
         let all = self.times.as_ref().map_or(0, samples);
         percent / 100.0 * all as f64 > all.saturating_sub(self.unanswered()) as f64
@@ -277,24 +279,24 @@ impl Probe {
     }
 }
 
-/// The name of one sample of an engine: a round trip, a connection.
+/// Noun for one sample of an engine: round trip, connection.
 fn unit(engine: &str) -> &'static str {
     transport::of(engine).sample
 }
 
-/// The array that dependent loads went through; `None` if a far end answered.
+/// Size of the array that dependent memory loads read; `None` if a far end answered instead.
 fn array(record: &Record) -> Option<Bytes> {
     let end = record.sets.first()?.ends.first()?;
     let is_memory = transport::of(&record.start.plan.engine).has(Feature::Memory);
     is_memory.then_some(Bytes(end.write_size))
 }
 
-/// Messages a second with so much time from one to the next.
+/// Messages per second, if one is due in each `interval`.
 fn per_second(interval: Nanos) -> f64 {
     1e9 / interval.0.max(1) as f64
 }
 
-/// A gap for messages that were due and not answered, if there are any.
+/// A gap for round trips that were due and not answered; `None` if all were answered.
 fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> Option<Gap> {
     let interval = interval.filter(|_| times.unanswered > 0)?;
     let due = samples(times);
@@ -323,10 +325,10 @@ mod tests {
             unanswered,
             ..Histogram::default()
         };
-        let told =
+        let result_of =
             |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));
-        assert_eq!(told(0), None);
-        let why = told(900).unwrap().why;
+        assert_eq!(result_of(0), None);
+        let why = result_of(900).unwrap().why;
         assert!(why.starts_with("1000 were due and 100 of them answered"), "{why}");
         assert!(why.contains("1000000 a second were requested, 100 a second achieved"), "{why}");
     }

@@ -1,4 +1,4 @@
-//! Round trips timed once, for people.
+//! The result of `linerate lat` as a page of text.
 
 use linerate_facts::memory::BATCH;
 use linerate_plan::{Handover, Knobs};
@@ -11,7 +11,7 @@ use super::super::words::{self, count, share};
 use super::super::{Document, Tone, verbs};
 use super::{Beside, PERCENTILES, Probe};
 
-/// The page of a measurement.
+/// The page of one measurement of round trips.
 pub fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
     ended_early(&mut doc, &probe.broken, probe.lasted, probe.time);
@@ -92,7 +92,7 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-/// The load that ran during the round trips, and its loss.
+/// Writes the load that ran while the round trips were timed, and its loss.
 fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     let rate = load.goodput.map(|g| Rate(g as u64).to_string());
     let rate = rate.as_deref().unwrap_or("unknown");
@@ -120,7 +120,7 @@ fn with(knobs: &Knobs) -> String {
     parts.join(", ")
 }
 
-/// The time of a load from memory: the mean of all is exact, while batch times are whole nanoseconds.
+/// Writes the mean time of a memory load. It is computed over all loads; times of batches are whole nanoseconds only.
 fn mean(doc: &mut Document, probe: &Probe) {
     if let Some(nanos) = probe.mean_load() {
         let text = format!("{nanos:.2} ns");
@@ -129,7 +129,7 @@ fn mean(doc: &mut Document, probe: &Probe) {
     }
 }
 
-/// Messages without an answer, of an engine that may lose them.
+/// Writes how many messages were never answered, for an engine that may lose them.
 fn lost(doc: &mut Document, probe: &Probe) {
     let Some(lost) = probe.lost() else { return };
     let answered = probe.latency.as_ref().map_or(0, |latency| latency.samples);
@@ -147,35 +147,35 @@ fn lost(doc: &mut Document, probe: &Probe) {
     doc.entry("lost", &[(tone, &text)], 2);
 }
 
-/// The part of round trips that an answer was with the kernel of this end.
+/// Writes the part of round trips in which the answer waited in the kernel here.
 fn unread(doc: &mut Document, probe: &Probe) {
     let Some(unread) = probe.unread() else { return };
-    let told: Vec<String> = PERCENTILES
+    let reported: Vec<String> = PERCENTILES
         .iter()
         .filter_map(|percent| {
             let found = percentile_ci(&unread, percent / 100.0)?;
             Some(format!("{} p{percent}", Nanos(found.mid as u64)))
         })
         .collect();
-    if !told.is_empty() {
+    if !reported.is_empty() {
         let text = format!(
             "{}, from the kernel's receipt of an answer here to its reading",
-            told.join(", ")
+            reported.join(", ")
         );
         doc.entry("unread", &[(Tone::Plain, &text)], 2);
     }
 }
 
-/// The requested and the achieved rate, in open loop; for connections only the achieved rate.
+/// Writes the requested and the achieved rate in open loop; for new connections the achieved rate only.
 fn rate(doc: &mut Document, probe: &Probe) {
     if let (true, Some(achieved)) = (probe.makes_connections(), probe.rate) {
         let text = format!("{achieved:.0} connections a second, one after another");
         doc.entry("rate", &[(Tone::Good, &text)], 2);
     }
-    let (Some(asked), Some(achieved)) = (probe.asked(), probe.rate) else {
+    let (Some(requested), Some(achieved)) = (probe.requested(), probe.rate) else {
         return;
     };
-    let text = format!("{asked:.0} a second requested, {achieved:.0} a second achieved");
+    let text = format!("{requested:.0} a second requested, {achieved:.0} a second achieved");
     let tone = if probe.unanswered() > 0 { Tone::Warning } else { Tone::Plain };
     doc.entry("rate", &[(tone, &text)], 2);
 }
@@ -212,7 +212,7 @@ fn bounds() -> impl Iterator<Item = u64> {
     (0..18).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)))
 }
 
-/// `99.973 %`: a part of a whole, with digits enough to show the smaller of the part and the rest.
+/// A share with enough digits to tell it from 0 and from all: `99.973 %`.
 fn share_so_far(part: u64, all: u64) -> String {
     let rest = all.saturating_sub(part);
     if part < rest {
@@ -224,8 +224,8 @@ fn share_so_far(part: u64, all: u64) -> String {
     format!("{percent:.digits$} %")
 }
 
-/// Writes the number of round trips below each bound, and their share of all. Runs of empty bins are left
-/// out.
+/// Writes for each bin of the histogram its number of round trips, and the share of all up to its upper end. Runs
+/// of empty bins are left out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
     let all = times.counts.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));

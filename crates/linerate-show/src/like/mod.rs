@@ -1,21 +1,22 @@
-//! Round trips in the form of other tools, for scripts that read their tables.
+//! Round trips in the output format of other tools, for scripts that read that format.
 //!
-//! Columns, number formats and meaning are theirs: microseconds, of half a round trip unless told otherwise. A value
-//! that the samples do not support is `nan` in a column, and its line is left out where values have lines.
+//! Columns, number formats and meaning are those of the tool: microseconds, of half a round trip unless whole ones
+//! are requested. If there are too few samples for a value, it is `nan` in a column; where values have lines, its
+//! line is left out.
 
 use std::fmt::Write as _;
 
 use linerate_units::stats::{Histogram, middle, moments, percentile, samples};
 use linerate_units::{Bytes, Nanos};
 
-/// The tool in whose form round trips are told.
+/// The tool whose output format is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Like {
-    /// `ib_write_lat` and `ib_send_lat`.
+    /// perftest: `ib_write_lat` and `ib_send_lat`.
     Perftest,
     /// `sockperf ping-pong`; with `--full-rtt` if `whole`.
     Sockperf {
-        /// Whether the times are whole round trips.
+        /// Whether whole round trips are printed, not halves.
         whole: bool,
     },
 }
@@ -25,17 +26,18 @@ pub enum Like {
 pub struct Timed<'a> {
     /// Payload of a message, and of its answer.
     pub size: Bytes,
-    /// Their times; at least one.
+    /// Times of the round trips; there is at least one.
     pub times: &'a Histogram,
-    /// Time that counts.
+    /// Length of the measured time.
     pub lasted: Nanos,
-    /// Time before it that does not count.
+    /// Length of the time before the measured time, which does not count.
     pub washout: Nanos,
-    /// Whether they are of an operation that is a round trip by itself. Half of one means nothing, and the tools halve none.
+    /// Whether the timed operation, such as an RDMA read, is a round trip by itself: its time is not halved, as in
+    /// the tools.
     pub whole: bool,
 }
 
-/// Round trips of each size in the form of a tool.
+/// Round trips of each size in the output format of a tool.
 pub fn page(like: Like, all: &[Timed<'_>]) -> String {
     match like {
         Like::Perftest => perftest(all),
@@ -49,12 +51,12 @@ pub fn page(like: Like, all: &[Timed<'_>]) -> String {
     }
 }
 
-/// Microseconds of a part of a round trip; not a number if it is unknown.
+/// Nanoseconds divided by `parts`, in microseconds; not a number if the time is unknown.
 fn micros(nanos: Option<f64>, parts: f64) -> f64 {
     nanos.map_or(f64::NAN, |nanos| nanos / 1e3 / parts)
 }
 
-/// A number as the C library prints it.
+/// A number in the format of C's `printf`: with `digits` decimals, or `nan`.
 fn number(value: f64, digits: usize) -> String {
     if value.is_nan() { "nan".to_owned() } else { format!("{value:.digits$}") }
 }
@@ -89,7 +91,7 @@ fn perftest(all: &[Timed<'_>]) -> String {
     text
 }
 
-/// A row of the table: shortest, longest, typical and mean time, standard deviation, and two percentiles.
+/// A row of perftest's table: shortest, longest, typical and mean time, standard deviation, and two percentiles.
 fn row(size: u64, number_of: u64, micros: [f64; 7]) -> String {
     let [least, most, typical, mean, deviation, p99, p999] =
         micros.map(|value| format!("{:<7}", number(value, 2)));
@@ -157,7 +159,7 @@ mod tests {
     /// A table of ib_write_lat -a over Soft-RoCE, as published on the mailing list linux-rdma in February 2022.
     const PERFTEST: &str = include_str!("perftest.txt");
 
-    /// 20,000 round trips of 10 to 30 us, and one of 5,000,001 ns.
+    /// 20,000 round trips of 10 to 30 us, and one of about 5 ms.
     fn times() -> Histogram {
         let counts: Vec<(u64, u64)> =
             (0..20).map(|k| (10_000 + k * 1000, 1000)).chain([(5_000_000, 1)]).collect();
@@ -180,7 +182,7 @@ mod tests {
         }
     }
 
-    /// What a script reads of sockperf: the lines without the escapes, and every number by its name.
+    /// What a script reads from sockperf's output without its colour codes: each number by its name.
     fn read_sockperf(text: &str) -> Vec<(String, f64)> {
         let plain = text.replace("\u{1b}[2;35m", "").replace("\u{1b}[0m", "");
         let lines = plain.lines().filter_map(|line| line.strip_prefix("sockperf: "));
@@ -238,7 +240,7 @@ mod tests {
         }
     }
 
-    /// The rows that a script reads of perftest: those that begin with a number.
+    /// What a script reads from perftest's output: the rows that begin with a number.
     fn read_perftest(text: &str) -> Vec<Vec<f64>> {
         let row = |line: &str| {
             line.split_whitespace().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>()
@@ -271,7 +273,8 @@ mod tests {
         assert!(ours[1][4].is_nan() && ours[1][7].is_nan() && ours[1].len() == 9);
     }
 
-    /// The table's t_max and 99.9 % of `all` round trips of 2 us, `long` of which take 100 us.
+    /// The columns t_max and 99.9 % of perftest's table, if `long` of `all` round trips take 100 us and the others
+    /// 2 us.
     fn with_long_ones(all: u64, long: u64) -> [f64; 2] {
         let short = all - long;
         let times = Histogram {
@@ -291,11 +294,11 @@ mod tests {
 
     #[test]
     fn a_long_round_trip_stays_in_the_table_of_perftest() {
-        // perftest leaves the two longest times out: its own t_max would be 2.00 here, and so would its 99.9 %.
+        // perftest itself leaves the two longest times out: its t_max and its 99.9 % would be 2.00 here.
         let [longest, p999] = with_long_ones(1_000, 1);
         assert!((longest - 100.0).abs() < 1e-9);
         assert!(p999.is_nan(), "a thousand do not tell one of a thousand");
-        // A percentile has what it has by its definition: of ten in ten thousand the first is the next one.
+        // With 10 long ones of 10,000, p99.9 is the longest of the short ones; with 11 it is a long one.
         let near = |of: [f64; 2], want: [f64; 2]| {
             of.iter().zip(want).all(|(of, want)| (of - want).abs() < 1e-9)
         };

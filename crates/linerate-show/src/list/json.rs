@@ -1,4 +1,4 @@
-//! The kept records, as one JSON document. Its schema is made from `Output`.
+//! The result of `linerate list` as JSON: the saved records. The schema is made from `Output`.
 
 use linerate_plan::path::{Certainty, Direction};
 use linerate_record::{RecordKind, Start};
@@ -15,9 +15,9 @@ use crate::head::Head;
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// Directory of the records.
+    /// Directory in which the records are saved.
     directory: &'a str,
-    /// Number of older records that match and are not listed.
+    /// Number of older records that match the filter and are not listed.
     left_out: u64,
     /// The records, oldest first.
     records: Vec<KeptOut<'a>>,
@@ -28,36 +28,36 @@ pub(crate) struct Output<'a> {
 struct KeptOut<'a> {
     /// Name of the record.
     name: &'a str,
-    /// Wall-clock time in seconds since 1970. Null if the file is no record.
+    /// Start of the run: wall-clock time in seconds since 1970. Null if the file is no record.
     started_unix_s: Option<u64>,
     /// Kind of the record. Null if the file is no record.
     kind: Option<RecordKind>,
-    /// The far end as it was typed; of an import the first file. Null for a machine measured against itself, and if
-    /// the file is no record.
+    /// The far end as it was typed; for an import the first file. Null if a machine was measured against itself,
+    /// and if the file is no record.
     peer: Option<&'a str>,
     /// The user's note. Null if there is none.
     note: Option<&'a str>,
-    /// Version of linerate that made the record. Null if the file is no record.
+    /// Version of the linerate that made the record. Null if the file is no record.
     made_by: Option<&'a str>,
-    /// The answer. Null if the record was not judged.
+    /// The result in brief. Null if the record was not judged.
     answer: Option<AnswerOut<'a>>,
-    /// Why the file is no record, or the part of it that is lost, in words. Null if it is whole, as far as it was read.
+    /// Why the file is no record, or which part of it is missing, in words. Null if the part that was read is whole.
     problem: Option<&'a str>,
 }
 
-/// The answer of a record.
+/// The result of a record in brief.
 #[derive(Serialize, JsonSchema)]
 struct AnswerOut<'a> {
     /// False if the run was interrupted.
     complete: bool,
     /// Goodput of each direction that was measured.
     goodput: Vec<DirectionOut>,
-    /// Typical round trip on the idle path, of a sweep that of its smallest messages. Null if it was not measured.
+    /// Typical round trip on the idle path; for a sweep that of its smallest messages. Null if it was not measured.
     #[schemars(range(min = 0))]
     round_trip_ns: Option<f64>,
-    /// Payload of a message of that round trip. Null unless it is a sweep.
+    /// Payload of the messages of `round_trip_ns`. Null unless the record is a sweep.
     size_bytes: Option<u64>,
-    /// Files of an import.
+    /// Names of the files of an import.
     files: &'a [String],
 }
 
@@ -68,10 +68,10 @@ struct DirectionOut {
     direction: Direction,
     #[schemars(range(min = 0))]
     goodput_bps: f64,
-    /// The first limit. Null if it is unknown, or if the command looked for none.
+    /// The first limit of the goodput. Null if it is unknown, or if the command looked for no limit.
     #[schemars(with = "Option<CauseId>")]
     cause: Option<&'static str>,
-    /// How certain the limit is. Null without one.
+    /// How certain the limit is. Null if there is none.
     certainty: Option<Certainty>,
 }
 

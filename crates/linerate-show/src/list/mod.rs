@@ -1,4 +1,4 @@
-//! The kept records, a line each, for people and for programs.
+//! The result of `linerate list`: the saved records, as text and as JSON.
 
 pub mod json;
 mod text;
@@ -13,42 +13,42 @@ use linerate_units::Bytes;
 pub use json::json;
 pub use text::page;
 
-/// Records, oldest first.
+/// The records of a directory, oldest first.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// The directory of the records.
+    /// The directory in which the records are saved.
     pub dir: String,
-    /// The records that are shown.
+    /// The records that are listed.
     pub rows: Vec<Row>,
-    /// Older records that match and are not shown.
+    /// Number of older records that match the filter and are not listed.
     pub left_out: usize,
 }
 
 impl Listed {
-    /// The answer of the newest record that was judged.
+    /// The headline of the newest record that was judged.
     fn headline(&self) -> Option<Headline> {
         let mut newest = self.rows.iter().rev().filter_map(|row| row.answer.as_ref());
         newest.next()?.headline.clone()
     }
 }
 
-/// A record file.
+/// A file in the directory of records.
 #[derive(Debug)]
 pub struct Row {
-    /// Name of the record: that of its file, without `.lnr`.
+    /// Name of the record: its file name without `.lnr`.
     pub name: String,
-    /// The start of the record, or why the file is none.
+    /// The start of the record, or why the file is no record.
     pub start: Result<Start, String>,
-    /// The answer of the record; `None` if it was not judged.
+    /// The result in brief; `None` if the record was not judged.
     pub answer: Option<Answer>,
-    /// Why the record could not be judged, or is not whole; empty if it is.
+    /// Why the record could not be judged or which part is missing; empty if there is no problem.
     pub problem: String,
 }
 
-/// The answer of a record.
+/// The result of a record in brief.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The answer to read first; `None` if nothing was judged.
+    /// The headline; `None` if nothing was judged.
     pub headline: Option<Headline>,
     /// Whether all that was planned was measured.
     pub complete: bool,
@@ -56,7 +56,7 @@ pub struct Answer {
     pub rates: Vec<Goodput>,
     /// The typical round trip on the idle path, in nanoseconds.
     pub round_trip: Option<f64>,
-    /// Payload of the messages of that round trip, of a sweep.
+    /// Payload of the messages of `round_trip`, for a sweep; `None` for other records.
     pub size: Option<Bytes>,
     /// Names of the files of an import.
     pub files: Vec<String>,
@@ -65,16 +65,16 @@ pub struct Answer {
 /// The goodput of a direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goodput {
-    /// The direction.
+    /// Direction of the goodput.
     pub direction: Direction,
-    /// Bits in a second.
+    /// Goodput in bits per second.
     pub rate: f64,
-    /// The first limit of the goodput; `None` if it is unknown, or nothing looked for one.
+    /// The first limit of the goodput, and how certain it is; `None` if it is unknown, or if no limit was looked for.
     pub limit: Option<(&'static str, Certainty)>,
 }
 
 impl Answer {
-    /// The answer of a record by its figures, by its headline, and by the verdict if one is shown.
+    /// The result in brief: the main figures of a record, its headline, and limits from the verdict if one is given.
     pub fn of(
         record: &Record,
         summary: &Summary,
@@ -101,7 +101,7 @@ impl Answer {
         }
     }
 
-    /// The answer of a sweep: the round trip of its smallest messages.
+    /// The result of a sweep in brief: the round trip of its smallest messages.
     pub fn of_sweep(record: &Record, smallest: Option<(Bytes, u64)>) -> Self {
         Self {
             complete: matches!(record.end, Some(End::Complete)),

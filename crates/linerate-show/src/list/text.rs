@@ -1,4 +1,4 @@
-//! The kept records, for people.
+//! The result of `linerate list` as a page of text.
 
 use linerate_judge::figure::{GOODPUT, LATENCY};
 use linerate_plan::path::Side;
@@ -9,16 +9,16 @@ use super::super::document::{Item, width_of};
 use super::super::{Document, Tone, words};
 use super::{Answer, Goodput, Listed, Row};
 
-/// Widest column of names; longer names push the rest of their line to the right.
+/// Largest width of the column of names; longer names push the rest of their line to the right.
 const WIDEST: usize = 32;
 
-/// Files of an import that are named.
+/// Largest number of files of an import that are named.
 const FILES: usize = 2;
 
-/// Characters of a note that are shown: records of others may have longer ones.
+/// Largest number of characters of a note that are shown: records of other users may have longer notes.
 const NOTE: usize = 100;
 
-/// The records, a line each, the newest last.
+/// The page: one line for each record, the newest last.
 pub fn page(listed: &Listed) -> Document {
     let mut doc = Document::new();
     if listed.rows.is_empty() {
@@ -43,7 +43,7 @@ pub fn page(listed: &Listed) -> Document {
     doc
 }
 
-/// What a row says behind its name and kind.
+/// The text of a record's line after its name and kind.
 fn body(row: &Row) -> Vec<(Tone, String)> {
     let start = match &row.start {
         Ok(start) => start,
@@ -74,7 +74,7 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
     body
 }
 
-/// The date and the far end, where the name does not have them already.
+/// The date and the far end, if the name of the record does not contain them already.
 fn unnamed(row: &Row, start: &Start) -> String {
     let name = &row.name;
     let has_files = row.answer.as_ref().is_some_and(|h| !h.files.is_empty());

@@ -1,4 +1,4 @@
-//! The lines of a stream. Their published schema is made from [`Line`].
+//! The lines of `--stream-json`. Their published schema is made from [`Line`].
 
 use linerate_facts::Level;
 use linerate_plan::path::{Direction, Measure, Place, Side};
@@ -9,28 +9,28 @@ use super::super::json::{CauseId, Goodput, HostOut, LatencyOut, described_elsewh
 use super::super::{bw, json, lat, study};
 use crate::head::Format;
 
-/// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The
-/// results of a step or a trial are derived from the readings until then; the result on the last line has all
-/// readings. A run that measured nothing ends without a result.
+/// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The results
+/// of a step or a trial are computed from the readings so far; the result on the last line uses all readings. A run
+/// that measured nothing ends without a result.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[schemars(title = "A line of --stream-json: of linerate run, bw or lat")]
 pub(crate) enum Line<'a> {
-    /// The first line.
+    /// The first line: the plan of the measurement.
     Started {
-        /// Version of these lines.
+        /// Version of the format of these lines.
         format: Format<1>,
-        /// Version of linerate.
+        /// Version of the linerate that measures.
         linerate: &'a str,
-        /// Wall-clock time in seconds since 1970.
+        /// Start of the run: wall-clock time in seconds since 1970.
         started_unix_s: u64,
-        /// The far end as it was typed. Null for a machine against itself.
+        /// The far end as it was typed. Null if a machine is measured against itself.
         peer: Option<&'a str>,
         /// Engine that moves payload.
         engine: &'a str,
         /// Directions to measure.
         directions: &'a [Direction],
-        /// Time of the whole run.
+        /// Planned time of the whole run.
         budget_ns: u64,
     },
     /// The facts of a host were read.
@@ -39,16 +39,16 @@ pub(crate) enum Line<'a> {
     Step {
         /// Number of the step, from 0.
         index: u32,
-        /// What is measured.
+        /// What the step measures, in words.
         words: &'a str,
         /// Time that is left of the budget.
         left_ns: u64,
     },
-    /// A step goes on, about ten times a second.
+    /// The rate so far, about ten times a second while a step runs.
     Tick {
         /// Direction of the load. Null on the idle path, and if both directions are loaded.
         direction: Option<Direction>,
-        /// Payload rate of the last tick, at the receiver if that end is here. Null while there is no load.
+        /// Payload rate since the last tick, at the receiver if the near end receives. Null while there is no load.
         rate_bps: Option<u64>,
         /// Time that is left of the budget.
         left_ns: u64,
@@ -63,9 +63,9 @@ pub(crate) enum Line<'a> {
     /// Goodput of a step that has ended.
     Goodput {
         direction: Direction,
-        /// Connections.
+        /// Number of connections.
         streams: u32,
-        /// Whether the other direction was loaded too.
+        /// Whether the other direction was loaded at the same time.
         both: bool,
         #[serde(flatten)]
         goodput: Goodput,
@@ -75,55 +75,56 @@ pub(crate) enum Line<'a> {
         /// Number of the step.
         index: u32,
         side: Side,
-        /// What happened.
+        /// What happened, in words.
         what: &'a str,
     },
     /// A trial begins.
     Trial {
         /// Number of the trial in the record.
         id: u32,
-        /// Kind of trial.
+        /// Kind of the trial.
         kind: &'a str,
         direction: Direction,
-        /// What is tried.
+        /// What the trial changes, in words.
         words: &'a str,
     },
-    /// A trial is over. Effects are ratios: after the change over before.
+    /// A trial has ended. Effects are ratios: the figure after the change divided by the figure before.
     TrialEnded {
         /// Number of the trial in the record.
         id: u32,
-        /// Kind of trial.
+        /// Kind of the trial.
         kind: &'a str,
         direction: Direction,
-        /// Slices that were measured.
+        /// Number of slices that were measured.
         slices: u32,
-        /// Goodput after the change over goodput before. Null if unknown.
+        /// Goodput after the change divided by goodput before. Null if unknown.
         #[schemars(range(min = 0))]
         effect: Option<f64>,
-        /// 95 % interval of the effect.
+        /// 95 % interval of `effect`.
         #[schemars(inner(range(min = 0)))]
         effect_ci: Option<[f64; 2]>,
-        /// Share of segments retransmitted or datagrams lost after the change over the share before. Null if unknown.
+        /// Share of segments retransmitted or datagrams lost after the change, divided by the share before. Null if
+        /// unknown.
         #[schemars(range(min = 0))]
         loss: Option<f64>,
-        /// 95 % interval of the loss.
+        /// 95 % interval of `loss`.
         #[schemars(inner(range(min = 0)))]
         loss_ci: Option<[f64; 2]>,
-        /// Median round trip after the change over the one before. Null if unknown.
+        /// Median round trip after the change, divided by that before. Null if unknown.
         #[schemars(range(min = 0))]
         latency: Option<f64>,
-        /// 95 % interval of the latency.
+        /// 95 % interval of `latency`.
         #[schemars(inner(range(min = 0)))]
         latency_ci: Option<[f64; 2]>,
     },
-    /// A trial proved the limit of a direction. The run goes on with the other questions.
+    /// A trial or a ceiling proved the limit of a direction. The run continues, to answer what is still open.
     Proved {
         metric: Measure,
         #[schemars(with = "CauseId")]
         cause: &'a str,
         side: Place,
         direction: Direction,
-        /// Number of the trial in the record. Null if a ceiling proved it.
+        /// Number of the trial in the record. Null if a ceiling proved the limit.
         trial: Option<u32>,
         /// Time since the run began.
         after_ns: u64,
@@ -137,10 +138,10 @@ pub(crate) enum Line<'a> {
         /// The command that helps. Empty if there is none.
         hint: &'a str,
     },
-    /// The measurement is over.
+    /// The measurement has ended.
     Ended {
         how: How,
-        /// Why it failed. Null if it did not.
+        /// Why the measurement failed. Null if it did not.
         why: Option<&'a str>,
     },
     /// The last line of `run`, if anything was measured.
@@ -169,16 +170,16 @@ pub(crate) enum Line<'a> {
     },
 }
 
-/// How grave a notice is.
+/// How serious a notice is.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Level")]
 pub(crate) enum LevelOut {
-    /// The measurement cannot go on.
+    /// The measurement cannot continue.
     Error,
-    /// A part is missing; the hint says what helps.
+    /// A part of the result is missing; the hint is a command that helps.
     Hint,
-    /// For information.
+    /// Information only.
     Note,
 }
 

@@ -1,7 +1,7 @@
-//! A run while it happens, for programs: a JSON object on each line.
+//! The events of a run while it happens, as JSON: an object on each line.
 //!
-//! The schema of a line is made from `Line`. Keys contain the units, unknown values are `null`. A line about a
-//! step or trial uses the readings until then. The result on the last line uses all readings, and may differ. A
+//! The schema of a line is made from `Line`. Keys contain the units, unknown values are `null`. A line about a step
+//! or trial is computed from the readings so far. The result on the last line uses all readings, and may differ. A
 //! run that measured nothing ends without a result.
 
 mod line;
@@ -28,22 +28,22 @@ pub(super) use line::Line;
 /// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,
-    /// The part of the record that was read until now.
+    /// The record with the readings so far; `None` before the start.
     record: Option<Record>,
-    /// The trial whose slices are being measured.
+    /// The trial whose slices are being measured; `None` between trials.
     trial: Option<u32>,
-    /// Whether the stream is for a single measurement, whose figures are over all of its time.
+    /// Whether this is a single measurement (`bw`, `lat`), whose figures are computed over all of its time.
     single: bool,
     broken: Option<io::Error>,
 }
 
 impl<W: Write> Stream<W> {
-    /// Lines on `out`, each in one write.
+    /// Writes lines to `out`, each line in one call.
     pub fn new(out: W) -> Self {
         Self { out, record: None, trial: None, single: false, broken: None }
     }
 
-    /// The same, of a single probe.
+    /// Marks this as the stream of a single measurement.
     #[must_use]
     pub fn of_a_probe(self) -> Self {
         Self { single: true, ..self }
@@ -118,7 +118,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Host(json::host(host)));
     }
 
-    /// The results of an ended step; slices are reported with their trial.
+    /// Writes the results of a step that ended. Slices have no lines of their own; their trial has.
     fn step(&mut self, step: &Step) {
         if let Some(trouble) = &step.trouble {
             self.line(&Line::Trouble {
@@ -142,7 +142,7 @@ impl<W: Write> Stream<W> {
                 self.latency(Some(direction), base.and_then(|b| b.latency.as_ref()));
             }
             Purpose::Sweep { direction } => {
-                // A step that was cut short shows no rate to compare.
+                // A step that ended early has no rate to compare.
                 let whole = self.record.as_ref().filter(|_| step.trouble.is_none());
                 let shown = whole.and_then(|record| load(record, step, direction));
                 self.load(direction, shown.as_ref());
@@ -159,7 +159,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// The load of a single probe's step, computed as for the result.
+    /// The load in a step of a single measurement, computed as for its result; `None` in a run.
     fn once(&self, step: &Step, direction: Direction) -> Option<Load> {
         let record = self.record.as_ref().filter(|_| self.single)?;
         once(record, step, direction).map(|once| once.load)
@@ -175,7 +175,7 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Goodput { direction, streams, both, goodput: goodput.into() });
     }
 
-    /// Connections of the base load.
+    /// Number of connections of the base load.
     fn streams(&self) -> u32 {
         let plan = self.record.as_ref().map(|record| &record.start.plan);
         plan.map_or(1, |plan| plan.knobs.streams)
@@ -188,7 +188,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// The result of the trial that just ended; none where no slice was measured.
+    /// Writes the result of the trial that just ended; nothing if no slice was measured.
     fn trial_over(&mut self) {
         let Some((id, record)) = self.trial.take().zip(self.record.as_ref()) else {
             return;

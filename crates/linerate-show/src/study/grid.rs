@@ -1,4 +1,4 @@
-//! The table of a study.
+//! The table of points of a study.
 
 use linerate_judge::figure::{DELAYED, Entry, Figure, LEAST, Subject, Unit};
 use linerate_judge::study::{Point, TYPICAL};
@@ -10,13 +10,13 @@ use linerate_units::stats::Interval;
 use super::super::document::{Document, Table, Tone, width_of};
 use super::super::words::plus_minus;
 
-/// A figure, and the part of the measurement that it is of.
+/// A column: a figure, and the direction, end or percentile that it is about.
 type Column = (&'static Figure, Subject);
 
-/// The cell of a figure that is not known.
+/// The text of a cell whose figure is unknown.
 const UNKNOWN: &str = "unknown";
 
-/// A head, and rows of cells with a name.
+/// A heading row, and rows of cells with a label.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     head: Vec<String>,
@@ -24,10 +24,10 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// A row for each point that has figures, and a column for each figure.
+    /// Makes a row for each point that has figures, and a column for each figure.
     pub(super) fn of_points(name: &str, points: &[Point]) -> Self {
         let mut columns = columns(points);
-        // Text says which round trips wait.
+        // Text below the table says which round trips wait.
         columns.retain(|(figure, _)| **figure != DELAYED);
         let is_timed = columns.iter().any(|(figure, _)| **figure == LEAST);
         let heads = columns.iter().map(head);
@@ -35,8 +35,8 @@ impl Grid {
         let measured = points.iter().filter(|point| point.lacks.is_none());
         let row = |point: &Point| {
             let cells = columns.iter().map(|column| match entry(point, column) {
-                Some(entry) if is_main(column) => (Tone::Good, told(entry, true)),
-                Some(entry) => (Tone::Plain, told(entry, true)),
+                Some(entry) if is_main(column) => (Tone::Good, in_cell(entry, true)),
+                Some(entry) => (Tone::Plain, in_cell(entry, true)),
                 None if is_timed || column.1.side.is_none() => (Tone::Plain, String::new()),
                 None => (Tone::Plain, UNKNOWN.to_owned()),
             });
@@ -50,8 +50,8 @@ impl Grid {
         }
     }
 
-    /// A row for each figure at each value of the second axis, and a column for each value of the first. One figure alone
-    /// is not named.
+    /// Makes a row for each figure at each value of the second axis, and a column for each value of the first axis.
+    /// If `shown` is a single figure, rows do not name it.
     pub(super) fn of_pairs(axes: [&Axis; 2], points: &[Point], shown: &[&Figure]) -> Self {
         let mut grid = Self::default();
         grid.head.push(axes[1].name.clone());
@@ -73,7 +73,7 @@ impl Grid {
                 let cell = |first: &str| {
                     let point = here.iter().find(|point| point.values[0] == first);
                     match point.map(|point| entry(point, &column)) {
-                        Some(Some(entry)) => (Tone::Plain, told(entry, false)),
+                        Some(Some(entry)) => (Tone::Plain, in_cell(entry, false)),
                         Some(None) => (Tone::Warning, UNKNOWN.to_owned()),
                         None => (Tone::Plain, String::new()),
                     }
@@ -85,7 +85,7 @@ impl Grid {
         grid
     }
 
-    /// Writes the table; on a page that is too narrow, a line for each row.
+    /// Writes the table; on a page that is too narrow, a line for each table row instead.
     pub(super) fn write(&self, doc: &mut Document) {
         if self.rows.is_empty() {
             return;
@@ -99,7 +99,7 @@ impl Grid {
         };
         let mut widths: Vec<usize> =
             self.head.iter().enumerate().map(|(at, head)| width(at, head)).collect();
-        // No space is needed behind the last.
+        // The last column needs no space after it.
         let least = widths.iter().sum::<usize>().saturating_sub(2);
         if let Some(last) = widths.last_mut() {
             *last = 0;
@@ -121,7 +121,7 @@ impl Grid {
     }
 }
 
-/// The figures of points, in the order in which they come.
+/// All figures that the points have, in the order in which they occur.
 fn columns<'a>(points: impl IntoIterator<Item = &'a Point>) -> Vec<Column> {
     let mut all: Vec<Column> = Vec::new();
     for entry in points.into_iter().flat_map(|point| &point.summary.entries) {
@@ -138,12 +138,12 @@ fn entry<'a>(point: &'a Point, column: &Column) -> Option<&'a Entry> {
     entries.find(|entry| (entry.figure, entry.of) == *column)
 }
 
-/// What is looked at first: the typical round trip, and goodput.
+/// Whether a column is one to look at first: the typical round trip, or goodput.
 fn is_main((figure, of): &Column) -> bool {
     of.percentile.map_or(figure.unit == Unit::BitsPerSecond, |percent| percent == TYPICAL)
 }
 
-/// Whether it is no percentile, or one of those of a table with many rows.
+/// Whether a column is shown in a table with many rows: any figure, but of percentiles only the median and p99.
 fn is_short((_, of): &Column) -> bool {
     of.percentile.is_none_or(|percent| [TYPICAL, 99.0].contains(&percent))
 }
@@ -158,8 +158,8 @@ fn head((figure, of): &Column) -> String {
     }
 }
 
-/// A figure in words: `9.41 Gb/s ±1.2 %`, `51.5 us`. Times stand without their intervals.
-fn told(entry: &Entry, with_interval: bool) -> String {
+/// A figure in words: `9.41 Gb/s ±1.2 %`, `51.5 us`. Times have no interval.
+fn in_cell(entry: &Entry, with_interval: bool) -> String {
     let Ok(value) = &entry.value else {
         return "too few".to_owned();
     };
@@ -172,7 +172,7 @@ fn told(entry: &Entry, with_interval: bool) -> String {
     half.map_or_else(|| words.clone(), |half| format!("{words} {}", plus_minus(half * 100.0)))
 }
 
-/// `0.083 ns/B`, `12.4 ns/B`.
+/// CPU time per byte in words: `0.083 ns/B`, `12.4 ns/B`.
 fn cost(nanos: f64) -> String {
     let digits = match nanos {
         100.0.. => 0,

@@ -1,7 +1,7 @@
-//! A study, for programs.
+//! A study as JSON.
 //!
-//! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are
-//! `null`.
+//! The schema of the document is made from `Output`. Keys contain the units; integers stay below 2^53; unknown
+//! values are `null`.
 
 use linerate_ceiling::fingerprint::fit;
 use linerate_facts::Gap;
@@ -27,8 +27,8 @@ use super::runs::{Answer, answers, disturbances, limit_of, spreads};
 use super::{Found, Loads, Part, Sizes, Study, agreement, layers};
 use crate::head::Head;
 
-/// One JSON document: one or two factors varied, and what was measured at each of their values. Keys contain the units.
-/// Unknown values are null. This host is near, the other one is far.
+/// One JSON document: one or two factors varied, and the figures measured at each of their values. Keys contain the
+/// units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(
     title = "Result of a study: several values of a factor, layers of a path, runs of one plan"
@@ -38,31 +38,33 @@ pub(crate) struct Output<'a> {
     head: Head<'static>,
     /// The far end in the form that the user typed. Null if there is none.
     target: Option<&'a str>,
-    /// False if a part is lacking or not complete.
+    /// False if a part is missing or not complete.
     complete: bool,
-    /// What is varied: from part to part, then within each part.
+    /// The varied factors with their values: first the one that differs between parts, then the one within each part.
     #[schemars(length(min = 1, max = 2))]
     axes: &'a [Axis],
-    /// The points, in order.
+    /// The points of the study, in order.
     points: Vec<PointOut>,
-    /// The measurements that the points are of, in order.
+    /// The measurements that the points come from, in order.
     parts: Vec<PartOut<'a>>,
-    /// Runs of one plan together. Null for other studies.
+    /// Several runs of one plan, summed up. Null for other studies.
     together: Option<Together>,
 }
 
-/// A value of each axis, and what was measured there.
+/// A point: a value on each axis, and the figures measured there.
 #[derive(Serialize, JsonSchema)]
 struct PointOut {
-    /// The label of its value of each axis. Those within a part are missing if the whole part was not measured.
+    /// The label of the point's value on each axis. Labels of the axis within a part are missing if the part was
+    /// not measured.
     values: Vec<String>,
-    /// Rounds, round trips or runs that were measured.
+    /// Number of rounds, round trips or runs that were measured.
     samples: u64,
-    /// Messages that were sent in the measured time and never answered. They are no samples. Null if none can be lost.
+    /// Messages that were sent in the measured time and never answered. They are not in `samples`. Null if none can
+    /// be lost.
     lost: Option<u64>,
-    /// Every figure, in one form. Those without a value are left out.
+    /// All figures of the point, in one form. Those without a value are left out.
     figures: Vec<FigureOut>,
-    /// Why there is no figure, and what helps. Null if there is one.
+    /// Why the point has no figure, and what helps. Null if it has one.
     not_measured: Option<Gap>,
 }
 
@@ -73,21 +75,21 @@ struct FigureOut {
     id: FigureId,
     #[serde(flatten)]
     value: ValueOut,
-    /// The figure over that of the reference, round by round. Null for the reference, if there is none, and if fewer than 4
-    /// rounds have both.
+    /// The figure divided by that of the reference, round by round. Null for the reference, if there is none, and
+    /// if fewer than 4 rounds have both figures.
     #[schemars(range(min = 0))]
     ratio: Option<f64>,
     /// 95 % interval of `ratio`.
     #[schemars(inner(range(min = 0)))]
     ratio_ci: Option<[f64; 2]>,
-    /// What `ratio_ci` says. Null if there is none.
+    /// Whether `ratio_ci` shows a difference. Null if there is no ratio.
     compared: Option<Cost>,
 }
 
-/// A measurement.
+/// A measurement of the study.
 #[derive(Serialize, JsonSchema)]
 struct PartOut<'a> {
-    /// The label of its value of each axis that it does not vary itself.
+    /// The label of the part's value on each axis that the part does not vary itself.
     values: &'a [String],
     /// Name of the saved record. Null if it was not saved.
     saved: Option<&'a str>,
@@ -97,20 +99,20 @@ struct PartOut<'a> {
     options: Option<&'a Options>,
     /// Whether both ends run on one machine and share its CPUs. Null if nothing was measured.
     same_machine: Option<bool>,
-    /// Whether its threads poll, and use a whole CPU at any load. Null if nothing was measured.
+    /// Whether the part's threads poll, and so use a whole CPU at any load. Null if nothing was measured.
     polls: Option<bool>,
-    /// False if it ended early, or a point that fits in its time was not measured.
+    /// False if the part ended early, or if a point that fits in its time was not measured.
     complete: bool,
-    /// Why it ended early. Null if it did not.
+    /// Why the part ended early. Null if it did not.
     ended_early: Option<String>,
-    /// A run: the document of run.schema.json. Round trips of one size: that of lat.schema.json. Else null.
+    /// For a run, the document of run.schema.json; for round trips of one size, that of lat.schema.json. Else null.
     #[schemars(schema_with = "of_another")]
     result: Option<ResultOut<'a>>,
-    /// A load with each value of a factor. Else null.
+    /// A load measured with each value of a factor. Null for other parts.
     loads: Option<LoadsOut<'a>>,
-    /// Round trips of each size. Else null.
+    /// Round trips measured with each message size. Null for other parts.
     sizes: Option<SizesOut>,
-    /// What could not be read or was refused, and what helps.
+    /// Values that could not be read, or settings that were refused, and what helps.
     unknown: Vec<Gap>,
     /// Raw readings, with `--with-record` only. This schema does not describe them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,12 +120,12 @@ struct PartOut<'a> {
     record: Option<&'a Record>,
 }
 
-/// Another document, or null.
+/// Schema of an object that another schema describes, or null.
 fn of_another(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["object", "null"] })
 }
 
-/// The document of a part.
+/// The document that a part's measurement alone would have.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResultOut<'a> {
@@ -131,59 +133,62 @@ enum ResultOut<'a> {
     Trips(Box<lat::Output<'a>>),
 }
 
-/// A load with each value of a factor, in interleaved rounds. The settings are those beside the factor. Indices count the
-/// values of its axis.
+/// A load measured with each value of a factor, in interleaved rounds. The settings here are those that do not
+/// vary. An index counts the values of the varied axis.
 #[derive(Serialize, JsonSchema)]
 struct LoadsOut<'a> {
     /// Address and port of the far end. Empty if there is none, or if it is not known.
     address: &'a str,
     /// Direction in which payload flowed.
     direction: Direction,
-    /// How the sender hands payload to the kernel. Null if that is varied.
+    /// How the sender hands payload to the kernel. Null if this is the varied factor.
     copy: Option<Handover>,
-    /// Payload of each read and write. Null if that is varied, or if each end chose it by the rate.
+    /// Payload of each read and write. Null if the size is varied, or if each end chose it by the rate.
     #[schemars(range(min = 1))]
     size_bytes: Option<u64>,
-    /// Connections. Null if their number is varied.
+    /// Number of connections. Null if the number is varied.
     #[schemars(range(min = 1))]
     streams: Option<u32>,
-    /// Requests in flight on each queue pair. Null if that is varied, or if the engine chose the number, or has none.
+    /// Requests in flight on each queue pair. Null if the number is varied, or if the engine chose it, or has no
+    /// queue pairs.
     #[schemars(range(min = 1))]
     depth: Option<u64>,
-    /// Queue pairs of each stream. Null if their number is varied, or if the engine chose the number, or has none.
+    /// Queue pairs of each stream. Null if the number is varied, or if the engine chose it, or has no queue pairs.
     #[schemars(range(min = 1))]
     queue_pairs: Option<u64>,
-    /// Planned rounds, after one that warms up the connections. There are fewer if time ran short.
+    /// Planned rounds, without the first one, which warms up the connections. Fewer were measured if time ran short.
     #[schemars(range(min = FEWEST))]
     rounds: u32,
-    /// Time at the start of each slice that does not count.
+    /// Length of the start of each slice, which does not count.
     washout_ns: u64,
-    /// Time of each slice that counts.
+    /// Length of the part of each slice that counts.
     slice_ns: u64,
-    /// Index of the value that ratios refer to: plain copies, else the one with the most goodput. Null if it was not
-    /// measured.
+    /// Index of the value that ratios refer to: ordinary copies for ways to hand payload over, else the value with
+    /// the most goodput. Null if it was not measured.
     reference: Option<usize>,
-    /// Knee of sizes, streams, depths or queue pairs. Null if unknown, and for sizes of memory.
+    /// The knee: the smallest size, or number of streams, requests or queue pairs, within 5 % of the best. Null if
+    /// unknown, and for sizes of memory.
     knee: Option<Knee>,
-    /// Depth: the product of bandwidth and delay. Null for other factors, and if a queue of one request was not compared with
-    /// the best.
+    /// For a varied depth: the bandwidth-delay product. Null for other factors, and if a queue of one request was
+    /// not compared with the best.
     bandwidth_delay: Option<HeldOut>,
-    /// Sizes of memory: where the rate falls, because a cache is full. Empty for others.
+    /// For sizes of memory: where the rate falls because a cache is full. Empty for other factors.
     falls: &'a [Fall],
-    /// Sizes: what the times of operations say, size over goodput. Without candidates if both ends are on one machine. Null
-    /// if too few sizes are large enough to show a rate, for sizes of memory, and for other factors.
+    /// For sizes: what the times of operations (size divided by goodput) show. It has no candidates if both ends
+    /// are on one machine. Null if too few sizes are large enough to show a rate, for sizes of memory, and for
+    /// other factors.
     fit: Option<FitOut>,
 }
 
-/// What moves at the best goodput in the time of a request that is alone in flight.
+/// The bandwidth-delay product: what the best goodput moves in the time of a request that is alone in flight.
 #[derive(Serialize, JsonSchema)]
 struct HeldOut {
     /// Payload of a request.
     #[schemars(range(min = 1))]
     request_bytes: u64,
-    /// Time of a request that is alone in flight: its payload over the goodput of a queue pair.
+    /// Time of a request that is alone in flight: its payload divided by the goodput of a queue pair.
     alone_ns: u64,
-    /// The product in requests of each queue pair.
+    /// The product as a number of requests on each queue pair.
     #[schemars(range(min = 0))]
     requests: f64,
     /// 95 % interval of `requests`.
@@ -191,7 +196,7 @@ struct HeldOut {
     requests_ci: [f64; 2],
 }
 
-/// Round trips of each size, in interleaved rounds. All times of its points are of whole round trips.
+/// Round trips measured with each message size, in interleaved rounds. Times of the points are whole round trips.
 #[derive(Serialize, JsonSchema)]
 struct SizesOut {
     /// Whether both ends polled their sockets without sleeping.
@@ -200,61 +205,63 @@ struct SizesOut {
     nagle: bool,
     /// Whether each message was sent in two writes.
     two_writes: bool,
-    /// Time of all sizes, as asked for.
+    /// Requested time for all sizes together.
     time_ns: u64,
-    /// A timer that sets whole round trips. Null if they show none.
+    /// The timer that sets the times of whole round trips. Null if they show none.
     timer: Option<TimerOut>,
-    /// What the times say. Its times are halves of round trips, so that the rate is that of one direction. Without
-    /// candidates if both ends are on one machine. Null if too few messages are large enough to show a rate.
+    /// What the times show. It is computed from halves of round trips, so that its rate is that of one direction.
+    /// It has no candidates if both ends are on one machine. Null if too few messages are large enough to show a
+    /// rate.
     fit: Option<FitOut>,
 }
 
-/// Runs of one plan together.
+/// Several runs of one plan, summed up.
 #[derive(Serialize, JsonSchema)]
 struct Together {
-    /// Every figure over the runs.
+    /// Figures with their spread over the runs.
     figures: Vec<SpreadOut>,
-    /// Limits that any run found: goodput before latency, a direction whose median is less than half of the
-    /// other one's before that one, then the limits of most runs.
+    /// Limits that any run found, in reading order: goodput before latency; a direction whose median goodput is
+    /// less than half of the other one's before the other; then limits that more runs found.
     limits: Vec<LimitOut>,
-    /// Directions in which runs found no limit of goodput.
+    /// Directions in which at least one run found no limit of goodput.
     unknown: Vec<UnknownOut>,
-    /// The disturbances of any run that are not its limit; those of most runs first.
+    /// The disturbances of any run; those that more runs had come first.
     disturbances: Vec<DisturbanceOut>,
 }
 
-/// A figure over the runs that have it.
+/// The spread of a figure over the runs that have it.
 #[derive(Serialize, JsonSchema)]
 struct SpreadOut {
     #[serde(flatten)]
     id: FigureId,
-    /// Runs that have the figure.
+    /// Number of runs that have the figure.
     #[schemars(range(min = 1))]
     runs: usize,
-    /// All runs in one value: the median; for shares, the events of all runs over all that could have been one.
+    /// One value for all runs: the median; for shares, the events of all runs divided by all that could have been one.
     merged: f64,
     lowest: f64,
     highest: f64,
 }
 
-/// A direction in which runs found no limit.
+/// A direction in which runs found no limit of goodput.
 #[derive(Serialize, JsonSchema)]
 struct UnknownOut {
     direction: Direction,
-    /// Runs that found none.
+    /// Number of runs that found none.
     #[schemars(range(min = 1))]
     runs: usize,
 }
 
-/// What disturbed runs and was not found to limit them.
+/// A disturbance that runs had and that was not found to limit them.
 #[derive(Serialize, JsonSchema)]
 struct DisturbanceOut {
     #[serde(flatten)]
     located: Located,
-    /// Runs that it disturbed.
+    /// Number of runs that had the disturbance.
     #[schemars(range(min = 1))]
     runs: usize,
-    /// Estimated goodput without it over the measured goodput, in the run that it took most of. Null if unknown.
+    /// Estimated goodput without the disturbance, divided by the measured goodput, in the run where it took most.
+    /// Null if unknown.
     #[schemars(range(min = 1))]
     gain_about: Option<f64>,
 }
@@ -265,10 +272,10 @@ struct LimitOut {
     metric: Measure,
     #[serde(flatten)]
     located: Located,
-    /// Runs that found it.
+    /// Number of runs that found the limit.
     #[schemars(range(min = 1))]
     runs: usize,
-    /// Runs that proved it.
+    /// Number of runs that proved the limit.
     proved: usize,
 }
 
@@ -277,7 +284,7 @@ pub fn json(study: &Study<'_>, with_record: bool) -> serde_json::Result<String> 
     text(&output(study, with_record))
 }
 
-/// The document.
+/// The content of the JSON document.
 pub(crate) fn output<'a>(study: &'a Study<'_>, with_record: bool) -> Output<'a> {
     Output {
         head: Head::new(study.headline()),
@@ -408,7 +415,7 @@ fn spread((figure, of, spread): (&'static Figure, Subject, Spread)) -> SpreadOut
 }
 
 fn limit(answer: &Answer<'_>) -> Option<LimitOut> {
-    limit_of(answer.told).map(|limit| LimitOut {
+    limit_of(answer.entry).map(|limit| LimitOut {
         metric: limit.metric,
         located: limit.into(),
         runs: answer.runs,
@@ -417,7 +424,7 @@ fn limit(answer: &Answer<'_>) -> Option<LimitOut> {
 }
 
 fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
-    match answer.told {
+    match answer.entry {
         verdict::Entry::Unknown(direction) => Some(UnknownOut { direction, runs: answer.runs }),
         verdict::Entry::Limit(_) => None,
     }
@@ -436,14 +443,14 @@ mod tests {
     use crate::sample as records;
     use crate::schema::{fits, needs_all, refuses};
 
-    /// The document, which fits its schema.
+    /// The document of a study, which is checked against its schema.
     fn document(study: &Study<'_>) -> Value {
         let document = serde_json::from_str(&json(study, false).unwrap()).unwrap();
         fits("study", &document);
         document
     }
 
-    /// A figure of a point.
+    /// A figure of the point at index `at`.
     fn figure<'a>(document: &'a Value, at: usize, name: &str) -> &'a Value {
         let figures = document["points"][at]["figures"].as_array().unwrap();
         figures.iter().find(|figure| figure["figure"] == name).unwrap_or(&Value::Null)
@@ -509,30 +516,30 @@ mod tests {
     #[test]
     fn values_beside_each_other_say_what_is_lacking() {
         let samples = [sizes::sample::whole(), sizes::sample::broken()];
-        let told = document(&sample::values(&samples));
-        let names = told["axes"].as_array().unwrap().iter().map(|axis| axis["name"].clone());
+        let reported = document(&sample::values(&samples));
+        let names = reported["axes"].as_array().unwrap().iter().map(|axis| axis["name"].clone());
         assert_eq!(names.collect::<Vec<_>>(), ["op", "size"]);
-        assert_eq!(told["complete"], false);
-        let [read, write, send] = [0, 1, 2].map(|at| &told["parts"][at]);
+        assert_eq!(reported["complete"], false);
+        let [read, write, send] = [0, 1, 2].map(|at| &reported["parts"][at]);
         assert_eq!(read["complete"], true);
         assert_eq!(write["ended_early"], "interrupted");
         assert_eq!((&send["values"][0], &send["engine"]), (&"send".into(), &Value::Null));
-        let last = told["points"].as_array().unwrap().last().unwrap();
+        let last = reported["points"].as_array().unwrap().last().unwrap();
         assert_eq!(last["not_measured"]["why"], "interrupted before");
-        needs_all("study", &told, "");
+        needs_all("study", &reported, "");
     }
 
     #[test]
     fn runs_have_the_document_of_each_and_the_answer_of_all() {
         let results = [records::limited(), records::healthy(), records::disturbed()];
-        let told = document(&sample::runs(&results));
-        // One direction is as fast as its wire, and the other one is not.
-        let headline = &told["headline"];
+        let reported = document(&sample::runs(&results));
+        // One direction reaches the ceiling of its wire, the other one does not.
+        let headline = &reported["headline"];
         assert_eq!(
             (&headline["cause"], &headline["stands"]),
             (&"wire-full".into(), &"limit".into())
         );
-        for part in told["parts"].as_array().unwrap() {
+        for part in reported["parts"].as_array().unwrap() {
             fits("run", &part["result"]);
         }
         let wrong = [
@@ -544,6 +551,6 @@ mod tests {
             ("/parts/0/unknown", Value::Null),
             ("/together/limits/0/proved", Value::from(-1)),
         ];
-        refuses("study", &told, wrong, "");
+        refuses("study", &reported, wrong, "");
     }
 }

@@ -1,4 +1,4 @@
-//! One path by several layers, for people: a column for each.
+//! Shows one path measured by several layers as text: a column for each layer.
 
 use linerate_judge::figure::{CEILING, CPU, GOODPUT, LATENCY};
 use linerate_judge::model::same_machine;
@@ -10,11 +10,11 @@ use super::super::{Document, Tone};
 use super::Study;
 use super::grid::Grid;
 
-/// The axes of a study of layers: which layer, and what was measured of it.
+/// Names of the two axes of a study of layers: the layer, and the part of its measurement.
 pub const LAYERS: &str = "layer";
 pub const PART: &str = "part";
 
-/// What the layers are, in the order of columns.
+/// Names of the layers and what each means, in the order of the columns.
 const MEANINGS: [(&str, &str); 4] = [
     ("verbs", "linerate's own threads, by requests to the RDMA device"),
     ("sockets", "linerate's own threads, by the kernel's TCP"),
@@ -22,7 +22,7 @@ const MEANINGS: [(&str, &str); 4] = [
     ("preload", "the same program, unchanged, started with librspreload"),
 ];
 
-/// The table, and what to know of it.
+/// The page: the table, the meaning of the layers, and notes.
 pub(super) fn page(study: &Study<'_>, axes: [&Axis; 2]) -> Document {
     let mut doc = Document::new();
     let target = study.target.unwrap_or_default();
@@ -41,17 +41,17 @@ pub(super) fn page(study: &Study<'_>, axes: [&Axis; 2]) -> Document {
     doc
 }
 
-/// A row for each figure, and a column for each layer.
+/// Writes a row for each figure, and a column for each layer.
 pub(super) fn table(doc: &mut Document, axes: [&Axis; 2], points: &[Point]) {
     Grid::of_pairs(axes, points, &[&LATENCY, &GOODPUT, &CEILING, &CPU]).write(doc);
 }
 
-/// Whether the threads of a part poll, and so are busy whatever they move.
+/// Whether the threads of a part poll, so that they are busy at any load.
 pub(super) fn polls(record: &Record) -> bool {
     record.sets.iter().any(|set| set.plan.knobs.busy_poll)
 }
 
-/// What to know of the figures.
+/// Notes about how to read the figures.
 fn notes(study: &Study<'_>) -> Vec<&'static str> {
     let any = |is: fn(&Record) -> bool| study.made().any(|(_, made)| is(made.record));
     let rows = [

@@ -1,4 +1,4 @@
-//! A load with each value of a factor: what each gave, the knee, and which way pays.
+//! Shows a load measured with each value of a factor: the figures, the knee, and which way to hand payload over pays.
 
 #[cfg(test)]
 #[path = "tests/loads.rs"]
@@ -25,10 +25,10 @@ pub(super) use text::{page, title};
 use super::super::bw::own::broken;
 use super::super::refused;
 
-/// Minimum share of zero-copy sends that the kernel copied anyway, at which this is reported.
+/// Smallest share of zerocopy sends copied anyway that is reported.
 pub(super) const COPIED_LEAST: f64 = 0.001;
 
-/// A load with each value of a factor, in interleaved rounds.
+/// A load measured with each value of a factor, in interleaved rounds.
 #[derive(Debug)]
 pub struct Loads<'a> {
     pub(super) record: &'a Record,
@@ -39,13 +39,13 @@ pub struct Loads<'a> {
     pub(super) direction: Direction,
     pub(super) pace: Pace,
     pub(super) found: Sweep,
-    /// Values that an end refused, and why.
+    /// Values of the factor that an end refused, and why.
     left_out: Vec<Gap>,
 }
 
 impl<'a> Loads<'a> {
-    /// What the record of such a study says, with the far end at `address`; `None` of another record. `left_out` are the
-    /// values that an end refused.
+    /// Makes the result of a record in which one factor is varied; `None` for other records. `address` is that of
+    /// the far end, `left_out` the values that an end refused.
     pub fn of(record: &'a Record, address: &'a str, left_out: Vec<Gap>) -> Option<Self> {
         let (swept, axis) = varied(record)?;
         let plan = &record.start.plan;
@@ -60,7 +60,7 @@ impl<'a> Loads<'a> {
         self.axis.clone()
     }
 
-    /// Whether there is no far end.
+    /// Whether there is no far end: a load of this host's memory.
     fn alone(&self) -> bool {
         is_alone(self.record)
     }
@@ -71,7 +71,7 @@ impl<'a> Loads<'a> {
         broken(self.record).is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
-    /// The figure of all: the goodput of the best value.
+    /// One figure for the whole sweep: the goodput of its best value.
     pub fn summary(&self) -> Summary {
         let all = self.found.settings.iter().filter_map(|s| s.goodput);
         let best = all.map(|goodput| goodput.mean).reduce(f64::max);
@@ -79,7 +79,7 @@ impl<'a> Loads<'a> {
         Summary::sorted(best.map(|goodput| Entry::bare(&GOODPUT, of, goodput)))
     }
 
-    /// The points, with `outer` as the values of the other axes.
+    /// The points of this part. `outer` are its values on the axes that it does not vary.
     pub(super) fn points(&self, outer: &[String]) -> Vec<Point> {
         let settings = self.found.settings.iter().enumerate();
         let point = |(at, setting): (usize, &Setting)| {
@@ -95,7 +95,7 @@ impl<'a> Loads<'a> {
         settings.map(point).collect()
     }
 
-    /// What could not be read of the points that were measured, or was refused of all of them.
+    /// Values that are unknown at points that were measured, and settings that were refused.
     pub(super) fn gaps(&self) -> Vec<Gap> {
         let mut gaps = refused::of_all(self.record);
         gaps.extend(by_copies(self.record));
@@ -106,8 +106,8 @@ impl<'a> Loads<'a> {
         gaps
     }
 
-    /// Times of operations by size, as goodput says: size over rate. None for other factors, and for memory, whose arrays
-    /// are no messages.
+    /// Time of an operation for each size, as size divided by goodput. Empty for other factors, and for memory,
+    /// where the size is that of an array and not of a message.
     pub(super) fn times(&self) -> Vec<fingerprint::Point> {
         if self.swept != Swept::Size || self.alone() {
             return Vec::new();
@@ -120,8 +120,9 @@ impl<'a> Loads<'a> {
         self.found.settings.iter().filter_map(point).collect()
     }
 
-    /// What the goodput of one request in flight says: how long a request takes, and how many of them the path holds at the
-    /// best goodput. `None` for other factors, and if a queue of one was not compared with the best.
+    /// The bandwidth-delay product: from the goodput of one request in flight follows how long a request takes, and
+    /// how many the path holds at the best goodput. `None` for other factors, and if one request was not compared
+    /// with the best.
     pub(super) fn held(&self) -> Option<Held> {
         let best = self.found.reference?;
         let first = self.found.settings.first()?;
@@ -148,7 +149,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Payload of a request of a sweep whose settings do not differ in it.
+/// Payload of a request; `None` if the sweep varies the size, or if it is unknown.
 fn request(record: &Record, swept: Swept) -> Option<Bytes> {
     if swept == Swept::Size {
         return None;
@@ -158,31 +159,31 @@ fn request(record: &Record, swept: Swept) -> Option<Bytes> {
     (size > 0).then_some(Bytes(size))
 }
 
-/// Queue pairs of a setting, of all streams together.
+/// Number of queue pairs of a setting, of all streams together.
 fn pairs(knobs: &Knobs) -> u64 {
     let each = knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
     u64::from(knobs.streams) * each
 }
 
-/// The product of bandwidth and delay, in requests of each queue pair.
+/// The bandwidth-delay product, as requests on each queue pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Held {
     /// Payload of a request.
     pub(super) size: Bytes,
     /// Time of a request that is alone in flight.
     pub(super) time: Nanos,
-    /// Requests that move at the best goodput in that time.
+    /// Number of requests that the best goodput moves in `time`.
     pub(super) requests: Interval,
 }
 
-/// The gap for sends that were copied because the kernel had no room to send without a copy.
+/// The gap for zerocopy sends that were copied, because the kernel had no room for them.
 fn by_copies(record: &Record) -> Option<Gap> {
     let ends = record.steps.iter().flat_map(|step| &step.ends);
     let mut gaps = ends.flat_map(|end| &end.gaps);
     gaps.find(|gap| gap.what == "set.copy").cloned()
 }
 
-/// Gaps for values of a setting that should be known, and are not.
+/// Gaps for values of a setting that are unknown.
 fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
     let gap = |what: String, why: &str| Gap { what, why: why.to_owned(), hint: String::new() };
     let mut gaps = Vec::new();
@@ -190,7 +191,7 @@ fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
         let what = format!("CPU time with {name}");
         gaps.push(gap(what, "the times of all threads could not be read"));
     }
-    if setting.knobs.copy.is_told() && setting.copied.is_none() {
+    if setting.knobs.copy.is_reported() && setting.copied.is_none() {
         let what = format!("completions of sends with {name}");
         gaps.push(gap(what, "the kernel reported none"));
     }

@@ -1,4 +1,4 @@
-//! A load with each value of a factor, for people.
+//! A load measured with each value of a factor, as a page of text.
 
 use linerate_ceiling::fingerprint::fit;
 use linerate_judge::figure::{COPIED, Entry};
@@ -15,7 +15,7 @@ use super::super::agreement;
 use super::super::grid::Grid;
 use super::{COPIED_LEAST, Held, Loads};
 
-/// The page: the answer, the table, what it was measured with.
+/// The page: the answer, the table, and what the times by size show.
 pub(in super::super) fn page(probe: &Loads<'_>) -> Document {
     let mut doc = Document::new();
     match probe.swept {
@@ -30,7 +30,7 @@ pub(in super::super) fn page(probe: &Loads<'_>) -> Document {
     doc.gap();
     let mut points = probe.points(&[]);
     for point in &mut points {
-        // A few copies are no news.
+        // A very small share of copied sends is not shown.
         let is_news = |entry: &Entry| {
             *entry.figure != COPIED || entry.value.as_ref().is_ok_and(|v| v.mid >= COPIED_LEAST)
         };
@@ -50,7 +50,7 @@ pub(in super::super) fn page(probe: &Loads<'_>) -> Document {
     doc
 }
 
-/// What was measured.
+/// The last line of the page: what was measured, and how.
 pub(in super::super) fn title(probe: &Loads<'_>) -> String {
     let (pace, plan) = (probe.pace, &probe.record.start.plan);
     let (noun, is_alone) = if probe.alone() { ("thread", true) } else { ("stream", false) };
@@ -81,21 +81,21 @@ pub(in super::super) fn title(probe: &Loads<'_>) -> String {
     )
 }
 
-/// `12 rounds`, or `3 to 4 of 12 rounds` where fewer were measured.
+/// The measured rounds: `12 rounds`, or `3 to 4 of 12 rounds` if fewer than planned were measured.
 fn rounds(probe: &Loads<'_>) -> String {
-    let asked = u64::from(probe.pace.rounds);
+    let requested = u64::from(probe.pace.rounds);
     let settings = probe.found.settings.iter();
     let each = settings.map(|s| s.goodput.map_or(0, |goodput| goodput.samples as u64));
-    let (least, most) = each.fold((asked, 0), |(least, most), n| (least.min(n), most.max(n)));
-    let all = count(asked, "round");
+    let (least, most) = each.fold((requested, 0), |(least, most), n| (least.min(n), most.max(n)));
+    let all = count(requested, "round");
     match (least, most) {
-        (least, _) if least >= asked => all,
+        (least, _) if least >= requested => all,
         (least, most) if least == most => format!("{least} of {all}"),
         (least, most) => format!("{least} to {most} of {all}"),
     }
 }
 
-/// The way to hand payload over that costs the sender least, and how each compares with copies.
+/// Writes which way to hand payload over costs the sender least, and how each way compares with copies.
 fn pays(doc: &mut Document, probe: &Loads<'_>) {
     doc.line(&[(Tone::Strong, &cheapest(probe))], 2);
     doc.gap();
@@ -107,17 +107,17 @@ fn pays(doc: &mut Document, probe: &Loads<'_>) {
         if Some(at) == probe.found.reference {
             continue;
         }
-        let (label, tone, told) = cost(setting);
-        let told = told.replace("{}", place);
+        let (label, tone, reported) = cost(setting);
+        let reported = reported.replace("{}", place);
         let goodput = setting
             .goodput_ratio
             .map(|ratio| format!(", at {} of their goodput", words::effect(ratio)));
-        let text = format!(": {told}{}", goodput.unwrap_or_default());
+        let text = format!(": {reported}{}", goodput.unwrap_or_default());
         doc.entry(label, &[(tone, &probe.name(at)), (Tone::Plain, &text)], 2);
     }
 }
 
-/// `zerocopy costs least: x0.55 (0.54 to 0.56) of the CPU time of copies`.
+/// The answer: `zerocopy costs least: x0.55 (0.54 to 0.56) of the CPU time of copies`.
 fn cheapest(probe: &Loads<'_>) -> String {
     let settings = probe.found.settings.iter().enumerate();
     let less = settings.filter(|(_, setting)| matches!(setting.cost(), Some(Cost::Less)));
@@ -132,8 +132,8 @@ fn cheapest(probe: &Loads<'_>) -> String {
     }
 }
 
-/// The cost of a setting compared with copies: its label, its tone and its text. In the text, `{}` stands for
-/// the sender's place.
+/// The CPU time of a setting compared with copies: label, tone and text. `{}` in the text is replaced by the place
+/// of the sender: here or there.
 fn cost(setting: &Setting) -> (&'static str, Tone, String) {
     let Some((cost, ratio)) = setting.cost().zip(setting.cpu_ratio) else {
         let why = "not compared with copies: too few rounds have both";
@@ -145,20 +145,20 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
         Cost::Less => ("Pays", Tone::Good, text),
         Cost::More => ("Costs", Tone::Warning, text),
         Cost::Same => ("No gain", Tone::Strong, format!("{text}, the same to within 3 %")),
-        Cost::Untold => {
+        Cost::Unclear => {
             let text = format!("{text}: no measurable difference");
-            ("Not told", Tone::Strong, text)
+            ("Unclear", Tone::Strong, text)
         }
     }
 }
 
-/// `9.41 Gb/s`, of a setting.
+/// The goodput of the setting at an index: `9.41 Gb/s`.
 fn rate(probe: &Loads<'_>, at: usize) -> String {
     let found = probe.found.settings[at].goodput;
     found.map_or("unknown".to_owned(), |rate| Rate(rate.mean as u64).to_string())
 }
 
-/// Writes where the rate falls as arrays grow: a cache is full there.
+/// Writes where the rate falls as arrays of memory grow: there a cache is full.
 fn falls(doc: &mut Document, probe: &Loads<'_>) {
     let goodput = |at: &usize| probe.found.settings[*at].goodput.map_or(0.0, |rate| rate.mean);
     let all = 0..probe.found.settings.len();
@@ -179,7 +179,7 @@ fn falls(doc: &mut Document, probe: &Loads<'_>) {
     }
 }
 
-/// Writes the setting above which larger ones gain nothing, and the one with most goodput.
+/// Writes the knee, above which larger values gain nothing, and the value with the most goodput.
 fn knee(doc: &mut Document, probe: &Loads<'_>) {
     let found = &probe.found;
     let what = if probe.alone() { "The rate" } else { "Goodput" };
@@ -214,7 +214,7 @@ fn knee(doc: &mut Document, probe: &Loads<'_>) {
     doc.line(&[(Tone::Strong, &head), (Tone::Plain, &format!("{how}{doubt}"))], 2);
 }
 
-/// Writes how many requests the path holds: its bandwidth times its delay.
+/// Writes the bandwidth-delay product: how many requests the path holds.
 fn held(doc: &mut Document, probe: &Loads<'_>) {
     let Some(Held { size, time, requests }) = probe.held() else {
         return;

@@ -1,6 +1,6 @@
-//! A study, for people and for programs: one or two factors varied, and the figures at each point.
+//! A study as text and as JSON: one or two factors are varied, and figures are measured at each of their values.
 //!
-//! A part of a study is one record. It is a point of the study, or it has several: those of a factor that it varies itself.
+//! A part of a study has one record. It is one point of the study, or several, if the part varies a factor itself.
 
 mod grid;
 mod json;
@@ -34,26 +34,26 @@ use super::fitted::Agreement;
 use super::like::{self, Like, Timed};
 use super::{bw, lat};
 
-/// The axis of runs of one plan.
+/// Name of the axis of a study with several runs of one plan.
 pub const RUN: &str = "run";
 
-/// A study.
+/// The result of a study.
 #[derive(Debug)]
 pub struct Study<'a> {
     /// The far end in the form that the user typed; `None` if there is none.
     target: Option<&'a str>,
-    /// What is varied from part to part, then what each part varies itself.
+    /// The factors that differ between parts; then the factor that each part varies itself, if any.
     axes: Vec<Axis>,
-    /// In the order in which they were to be measured.
+    /// The parts, in the order in which they were to be measured.
     parts: Vec<Part<'a>>,
 }
 
 /// A measurement of a study, or the reason why there is none.
 #[derive(Debug)]
 pub struct Part<'a> {
-    /// Its value of each axis that it does not vary itself.
+    /// The part's value on each axis that the part does not vary itself.
     pub values: Vec<String>,
-    /// What was measured.
+    /// The measurement, or why it was not made.
     pub made: Result<Made<'a>, Gap>,
 }
 
@@ -66,16 +66,16 @@ pub struct Made<'a> {
     pub found: Found<'a>,
 }
 
-/// What a measurement says.
+/// The result of a part's measurement.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// The verdict of a run.
+    /// A run with its verdict.
     Run(Box<Judged<'a>>),
-    /// Round trips of one size.
+    /// Round trips with one message size.
     Trips(Box<lat::Probe>),
-    /// A load of one direction.
+    /// A load in one direction.
     Load(Box<bw::Probe>),
-    /// Round trips of each size.
+    /// Round trips with each of several message sizes.
     Sizes(Box<Sizes<'a>>),
     /// A load with each value of a factor.
     Loads(Box<Loads<'a>>),
@@ -93,7 +93,7 @@ impl Found<'_> {
         }
     }
 
-    /// The figures of all of it. Round trips of several sizes have none.
+    /// The figures that sum up the measurement; none for round trips of several sizes.
     pub fn summary(&self) -> Summary {
         match self {
             Self::Run(judged) => judged.summary.clone(),
@@ -104,7 +104,7 @@ impl Found<'_> {
         }
     }
 
-    /// The answer to read first; `None` if nothing was judged.
+    /// The headline; `None` if nothing was judged.
     pub fn headline(&self) -> Option<Headline> {
         match self {
             Self::Run(judged) => judged.headline.clone(),
@@ -114,7 +114,7 @@ impl Found<'_> {
         }
     }
 
-    /// What could not be read, or was refused.
+    /// Values that could not be read, or settings that were refused.
     fn gaps(&self) -> Vec<Gap> {
         match self {
             Self::Run(_) => Vec::new(),
@@ -125,7 +125,7 @@ impl Found<'_> {
         }
     }
 
-    /// The axis that it varies itself.
+    /// The axis that the measurement varies itself; `None` if it varies none.
     fn axis(&self) -> Option<Axis> {
         match self {
             Self::Sizes(sizes) => Some(sizes.axis()),
@@ -134,7 +134,7 @@ impl Found<'_> {
         }
     }
 
-    /// The sizes of messages whose round trips were timed.
+    /// The message sizes whose round trips were timed, with the times.
     fn timed(&self) -> Vec<Timed<'_>> {
         match self {
             Self::Trips(probe) => probe.timed().into_iter().collect(),
@@ -145,33 +145,33 @@ impl Found<'_> {
 }
 
 impl<'a> Study<'a> {
-    /// A study of the far end `target` that varies `axes` from part to part.
+    /// Makes a study of the far end `target`, in which `axes` differ between the parts.
     pub fn new(target: Option<&'a str>, axes: &[Axis], parts: Vec<Part<'a>>) -> Self {
         let made = parts.iter().filter_map(|part| part.made.as_ref().ok());
         let own = made.filter_map(|made| made.found.axis()).reduce(joined);
         Self { target, axes: axes.iter().cloned().chain(own).collect(), parts }
     }
 
-    /// A study of one record that varies a factor by itself.
+    /// Makes a study of a single record that varies a factor itself.
     pub fn of_one(record: &'a Record, saved: Option<&'a str>, found: Found<'a>) -> Self {
         let made = Ok(Made { record, saved, found });
         let target = record.start.plan.peer.as_deref();
         Self::new(target, &[], vec![Part { values: Vec::new(), made }])
     }
 
-    /// The parts that were measured, with their values in words.
+    /// The parts that were measured, each with its values in words.
     fn made(&self) -> impl Iterator<Item = (String, &Made<'a>)> {
         let parts = self.parts.iter();
         parts.filter_map(|part| Some((self.named(&part.values), part.made.as_ref().ok()?)))
     }
 
-    /// The part alone that has what the study varies.
+    /// The only part, if it varies all factors of the study itself.
     fn alone(&self) -> Option<&Made<'a>> {
         let [Part { values, made: Ok(made) }] = self.parts.as_slice() else { return None };
         values.is_empty().then_some(made)
     }
 
-    /// Runs of one plan.
+    /// The judged runs of a study of one plan.
     fn runs(&self) -> Vec<&Judged<'a>> {
         let runs = self.parts.iter().filter_map(|part| match &part.made {
             Ok(Made { found: Found::Run(judged), .. }) => Some(judged.as_ref()),
@@ -180,7 +180,7 @@ impl<'a> Study<'a> {
         runs.collect()
     }
 
-    /// `op read`, `layer verbs, part 64 B`.
+    /// Values of a part with the names of their axes: `op read`, `layer verbs, part 64 B`.
     fn named(&self, values: &[String]) -> String {
         let each = self.axes.iter().zip(values);
         let each: Vec<String> =
@@ -199,20 +199,20 @@ impl<'a> Study<'a> {
         self.parts.iter().all(whole)
     }
 
-    /// The answer to read first; `None` if no part has a verdict.
+    /// The headline over all runs; `None` if no part has a verdict.
     fn headline(&self) -> Option<Headline> {
         let runs = self.runs();
         let answers = runs::answers(&runs);
-        let headline = Headline::of_entries(answers.iter().map(|answer| answer.told));
+        let headline = Headline::of_entries(answers.iter().map(|answer| answer.entry));
         Some(headline?.of_part(self.complete()))
     }
 
-    /// The sizes that tables of other tools leave out.
+    /// The sizes that were not timed, in words: tables in the form of other tools leave them out.
     pub fn not_measured(&self) -> String {
         self.made().map(|(_, made)| not_measured(&made.found)).collect()
     }
 
-    /// Tables in the form of a tool, each after a line that names its part, if there are several.
+    /// The tables in the output format of a tool. If there are several parts, a line before each table names its part.
     pub fn like(&self, like: Like) -> String {
         let tables = self.made().map(|(name, made)| {
             let page = like::page(like, &made.found.timed());
@@ -256,7 +256,7 @@ impl Part<'_> {
     }
 }
 
-/// The goodput of a load as a share of the lowest known ceiling.
+/// The figure of a load's goodput as a share of the lowest known ceiling.
 fn share(record: &Record, entries: &[Entry]) -> Option<Entry> {
     let goodput = entries.iter().find(|entry| *entry.figure == GOODPUT)?;
     let direction = goodput.of.direction?;
@@ -266,17 +266,17 @@ fn share(record: &Record, entries: &[Entry]) -> Option<Entry> {
     Some(Entry::bare(&CEILING, Subject::load(direction), share))
 }
 
-/// What a rate of this record may be compared with.
+/// The hardware that a rate of this record may be compared with.
 fn agreement(record: &Record) -> Agreement {
     Agreement::of(same_machine(record), hardware(&record.hosts))
 }
 
-/// The reason why a point has no figures.
+/// A gap that says why a point has no figures.
 fn gap(why: impl Into<String>) -> Gap {
     Gap { what: String::new(), why: why.into(), hint: String::new() }
 }
 
-/// The values of two axes, in ascending order where they are numbers.
+/// An axis with the values of both axes, in ascending order if they are numbers.
 fn joined(mut one: Axis, other: Axis) -> Axis {
     one.values.extend(other.values);
     one.values.sort_by_key(|value| value.number);

@@ -1,4 +1,4 @@
-//! Several runs of one plan together: the results that repeat and those that differ.
+//! Sums up several runs of one plan: which results repeat, and which differ.
 
 use std::cmp::Reverse;
 
@@ -10,13 +10,13 @@ use linerate_plan::path::{Certainty, Direction, Slowness};
 
 use super::super::{Document, Tone, words};
 
-/// A figure over the runs that have it.
+/// The spread of a figure over the runs that have it.
 pub(super) fn spread(runs: &[&Judged<'_>], figure: &'static Figure, of: Subject) -> Option<Spread> {
     let values = runs.iter().filter_map(|run| run.summary.value(figure, of));
     Spread::of(figure, &values.collect::<Vec<_>>())
 }
 
-/// Every figure that a run has, over the runs that have it.
+/// The spread of every figure that any run has.
 pub(super) fn spreads(runs: &[&Judged<'_>]) -> Vec<(&'static Figure, Subject, Spread)> {
     let entries = runs.iter().flat_map(|run| &run.summary.entries);
     let mut all: Vec<(&'static Figure, Subject, Spread)> = Vec::new();
@@ -29,18 +29,18 @@ pub(super) fn spreads(runs: &[&Judged<'_>]) -> Vec<(&'static Figure, Subject, Sp
     all
 }
 
-/// Goodput of a direction.
+/// The spread of the goodput of a direction.
 pub(super) fn goodput(runs: &[&Judged<'_>], direction: Direction) -> Option<Spread> {
     spread(runs, &GOODPUT, Subject::load(direction))
 }
 
-/// The median round trip of the idle path.
+/// Names the median round trip on the idle path among the figures.
 pub(super) const IDLE: Subject = Subject { direction: None, side: None, percentile: Some(50.0) };
 
-/// An answer to the question what limits the path, and the number of runs that gave it.
+/// A limit, or a direction without one, and the number of runs that found it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer<'a> {
-    pub(super) told: Entry<'a>,
+    pub(super) entry: Entry<'a>,
     pub(super) runs: usize,
     pub(super) proved: usize,
 }
@@ -50,7 +50,7 @@ fn slower(runs: &[&Judged<'_>]) -> Option<Direction> {
     far_slower(|direction| Some(goodput(runs, direction)?.middle))
 }
 
-/// The directions that any run measured, in the order in which they are read.
+/// The directions that any run measured, in reading order: a much slower one first.
 fn directions(runs: &[&Judged<'_>]) -> Vec<Direction> {
     let slow = slower(runs);
     let measured = |d: &Direction| goodput(runs, *d).is_some();
@@ -59,38 +59,38 @@ fn directions(runs: &[&Judged<'_>]) -> Vec<Direction> {
     all
 }
 
-/// The answers of all runs, in the order of one run's answers: the rate before latency, a much slower direction
-/// before the other one. Answers of more runs are before those of fewer, then those with more proofs.
+/// The answers of all runs, in the order of one run's answers: goodput before latency, a much slower direction
+/// before the other one. Then answers that more runs found come first, then those that more runs proved.
 pub(super) fn answers<'a>(runs: &[&'a Judged<'_>]) -> Vec<Answer<'a>> {
     let mut all: Vec<Answer<'a>> = Vec::new();
     let each = runs.iter();
-    for told in each.flat_map(|run| entries(&run.model, &run.verdict)) {
+    for entry in each.flat_map(|run| entries(&run.model, &run.verdict)) {
         let is_proof = |l: &Limit| l.certainty == Certainty::Proved;
-        let proved = usize::from(limit_of(told).is_some_and(is_proof));
-        match all.iter_mut().find(|known| same(known.told, told)) {
+        let proved = usize::from(limit_of(entry).is_some_and(is_proof));
+        match all.iter_mut().find(|known| same(known.entry, entry)) {
             Some(known) => {
                 known.runs += 1;
                 known.proved += proved;
             }
-            None => all.push(Answer { told, runs: 1, proved }),
+            None => all.push(Answer { entry, runs: 1, proved }),
         }
     }
     let slow = slower(runs);
     let rank = |answer: &Answer<'_>| {
-        let (direction, slowness) = match answer.told {
+        let (direction, slowness) = match answer.entry {
             Entry::Limit(limit) => (limit.direction, limit.metric.slowness()),
             Entry::Unknown(direction) => (direction, Slowness::Rate),
         };
         let is_latency = slowness == Slowness::Latency;
         (is_latency, Some(direction) != slow, Reverse(answer.runs), Reverse(answer.proved))
     };
-    // Stable: among equals, the one that a run named first comes first.
+    // The sort is stable: of equal answers, the one that a run named first comes first.
     all.sort_by_key(rank);
     all
 }
 
-pub(super) fn limit_of(told: Entry<'_>) -> Option<&Limit> {
-    match told {
+pub(super) fn limit_of(entry: Entry<'_>) -> Option<&Limit> {
+    match entry {
         Entry::Limit(limit) => Some(limit),
         Entry::Unknown(_) => None,
     }
@@ -105,7 +105,7 @@ fn same(a: Entry<'_>, b: Entry<'_>) -> bool {
     }
 }
 
-/// The disturbances of any run, and in how many; each with the most that it explains in one of them.
+/// The disturbances of any run, and the number of runs that had each; with the largest share that it had in a run.
 pub(super) fn disturbances<'a>(runs: &[&'a Judged<'_>]) -> Vec<(&'a Disturbance, usize)> {
     let key = |d: &Disturbance| (d.cause, d.side, d.direction);
     let mut all: Vec<(&Disturbance, usize)> = Vec::new();
@@ -124,8 +124,8 @@ pub(super) fn disturbances<'a>(runs: &[&'a Judged<'_>]) -> Vec<(&'a Disturbance,
     all
 }
 
-/// A summary of one run, shown as soon as it has ended: goodput and limits of each direction, and the command
-/// that shows it, where it was kept.
+/// The summary of one run, shown once it has ended: goodput and limits of each direction, and the command that
+/// shows the run, if it was saved.
 pub fn run(run: &Judged<'_>, number: usize, of: usize, shown_by: Option<&str>) -> Document {
     let mut doc = Document::new();
     let mut label = format!("Run {number} of {of}");
@@ -152,7 +152,7 @@ pub fn run(run: &Judged<'_>, number: usize, of: usize, shown_by: Option<&str>) -
     doc
 }
 
-/// `forward 4.71 Gb/s ±0.4 %, 1 stream: receive-window (proved)`.
+/// Goodput and limits of a direction: `forward 4.71 Gb/s ±0.4 %, 1 stream: receive-window (proved)`.
 fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
     let load = &judged.model.direction(direction)?.base;
     let upheld = judged.verdict.limits.iter();
@@ -164,7 +164,7 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
     Some(format!("{} {}: {limits}", direction.name(), words::base(load)))
 }
 
-/// A summary of all runs.
+/// The summary of all runs.
 pub(super) fn summary(runs: &[&Judged<'_>]) -> Document {
     let mut doc = Document::new();
     for direction in directions(runs) {
@@ -175,7 +175,7 @@ pub(super) fn summary(runs: &[&Judged<'_>]) -> Document {
         }
     }
     if let Some(spread) = spread(runs, &LATENCY, IDLE) {
-        let text = format!("p50 on the idle path {}", told(&LATENCY, spread));
+        let text = format!("p50 on the idle path {}", mean_words(&LATENCY, spread));
         doc.entry("Round trip", &[(Tone::Plain, &text)], 2);
     }
     doc.gap();
@@ -197,7 +197,7 @@ pub(super) fn summary(runs: &[&Judged<'_>]) -> Document {
 
 fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
     let runs = answer.runs;
-    match answer.told {
+    match answer.entry {
         Entry::Limit(limit) => {
             let (place, metric) = (words::place(limit), words::metric(limit));
             let name = format!("{place}: {}, {metric}", limit.cause);
@@ -211,7 +211,7 @@ fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
     }
 }
 
-/// Rates and losses of the runs; if there are several figures, each has its name.
+/// Goodput, loss and other figures of a direction over the runs, in words; all but goodput with their names.
 fn measured_together(runs: &[&Judged<'_>], direction: Direction) -> Vec<String> {
     let is_shown = |figure: &&&Figure| !figure.percentiles && !figure.ends;
     let figures = ALL.iter().filter(is_shown);
@@ -220,13 +220,13 @@ fn measured_together(runs: &[&Judged<'_>], direction: Direction) -> Vec<String> 
         .collect();
     let text = |(figure, spread): &(&Figure, Spread)| {
         let name = if *figure == &GOODPUT { String::new() } else { format!("{} ", figure.label) };
-        format!("{name}{}", told(figure, *spread))
+        format!("{name}{}", mean_words(figure, *spread))
     };
     all.iter().map(text).collect()
 }
 
-/// `4.71 Gb/s, the median of 5 runs, 4.68 Gb/s to 4.75 Gb/s`.
-fn told(figure: &Figure, spread: Spread) -> String {
+/// The spread of a figure in words: `4.71 Gb/s, the median of 5 runs, 4.68 Gb/s to 4.75 Gb/s`.
+fn mean_words(figure: &Figure, spread: Spread) -> String {
     let runs = words::count(spread.runs as u64, "run");
     let merged = match spread.merge {
         Merge::Median => format!("the median of {runs}"),
@@ -251,10 +251,10 @@ pub(super) mod tests {
         let runs: Vec<&Judged<'_>> = runs.iter().collect();
         let answers = answers(&runs);
         let counted = answers.iter().map(|a| {
-            let cause = limit_of(a.told).map_or("unknown", |l| l.cause);
+            let cause = limit_of(a.entry).map_or("unknown", |l| l.cause);
             (cause, a.runs, a.proved)
         });
-        // A cause of two directions is two limits.
+        // The same cause in two directions counts as two limits.
         let expected = [("wire-full", 3, 3), ("receive-window", 2, 2), ("wire-full", 1, 1)];
         assert_eq!(counted.collect::<Vec<_>>(), expected);
     }
@@ -265,7 +265,7 @@ pub(super) mod tests {
         let first = |share: f64| {
             let (record, mut model, mut verdict) = sample::healthy();
             model.directions[1].base.goodput.mean *= share;
-            // Reverse is unknown in two runs of three.
+            // In two of three runs, the limit of the reverse direction is unknown.
             let proved = verdict.clone();
             verdict.limits.truncate(1);
             let unknown = (record.clone(), model.clone(), verdict);
@@ -273,7 +273,8 @@ pub(super) mod tests {
             let runs = judged(&results);
             let runs: Vec<&Judged<'_>> = runs.iter().collect();
             let answers = answers(&runs);
-            let named = |a: &Answer<'_>| (limit_of(a.told).map(|l| (l.cause, l.direction)), a.runs);
+            let named =
+                |a: &Answer<'_>| (limit_of(a.entry).map(|l| (l.cause, l.direction)), a.runs);
             let all: Vec<_> = answers.iter().map(named).collect();
             (directions(&runs), all)
         };
@@ -284,7 +285,7 @@ pub(super) mod tests {
         assert_eq!(first(0.51), (vec![Forward, Reverse], alike));
     }
 
-    /// Results that were made by hand.
+    /// Judged runs, made from invented results.
     pub(in super::super) fn judged(results: &[sample::Result]) -> Vec<Judged<'_>> {
         let mut runs = Vec::new();
         for (record, model, verdict) in results {

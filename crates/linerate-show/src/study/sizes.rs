@@ -1,4 +1,4 @@
-//! Round trips of each size of message: what the times show of the path, and why a size was not timed.
+//! Shows round trips with each message size: what the times show of the path, and why a size was not timed.
 
 #[cfg(test)]
 #[path = "tests/sizes.rs"]
@@ -26,42 +26,42 @@ use super::super::{one_line, refused};
 use super::agreement;
 use super::grid::Grid;
 
-/// Round trips of each size, in interleaved rounds.
+/// Round trips measured with each message size, in interleaved rounds.
 #[derive(Debug)]
 pub struct Sizes<'a> {
     pub(super) record: &'a Record,
     rows: Vec<SizeTrips>,
-    /// Sizes that an end refused, and why.
+    /// Message sizes that an end refused, and why.
     left_out: Vec<Gap>,
 }
 
-/// Why a size was not timed.
+/// Why a message size was not timed.
 #[derive(Debug, Clone, Copy)]
 enum Lack {
     /// The sweep ended early.
     Ended,
-    /// A round trip takes so long that not enough of them fit.
+    /// A round trip takes so long that too few of them fit in the time.
     TooLong(Nanos),
-    /// A round trip may take so long.
+    /// A round trip may take so long that too few of them fit in the time.
     MayBeTooLong(Nanos),
-    /// No message was answered.
+    /// No message of this size was answered.
     Unanswered,
-    /// Only some of the sizes fit.
+    /// Only some of the sizes fit in the time, and this one was left out.
     LeftOut,
-    /// The time was over.
+    /// The time was over before this size was measured.
     NoTime,
 }
 
 impl Lack {
-    /// Whether the sweep leaves such sizes out by its rules, on a path whose round trips are long.
+    /// Whether the sweep leaves such a size out by plan, because round trips on the path are long.
     const fn is_planned(self) -> bool {
         matches!(self, Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut)
     }
 }
 
 impl<'a> Sizes<'a> {
-    /// What the record of such a study says. `sizes` are those that its transport can carry; `left_out` those that an end
-    /// refused.
+    /// Makes the result of a record that varies the message size. `sizes` are those that the transport can carry,
+    /// `left_out` those that an end refused.
     pub fn of(record: &'a Record, sizes: &[Bytes], left_out: Vec<Gap>) -> Self {
         Self { record, rows: by_size(record, sizes), left_out }
     }
@@ -76,7 +76,7 @@ impl<'a> Sizes<'a> {
         self.record.sets.first().map(|set| set.plan.knobs.clone()).unwrap_or_default()
     }
 
-    /// Time of all sizes, as planned.
+    /// Planned time for all sizes together.
     pub(super) fn time(&self) -> Nanos {
         self.record.start.plan.time
     }
@@ -85,14 +85,14 @@ impl<'a> Sizes<'a> {
         refused::of_all(self.record).into_iter().chain(self.left_out.clone()).collect()
     }
 
-    /// Whether everything that fits in the time was timed.
+    /// Whether all sizes that fit in the time were timed.
     pub(super) fn complete(&self) -> bool {
         let lacks = self.rows.iter().filter_map(|row| self.lack(row));
         let mut unplanned = lacks.filter(|lack| !lack.is_planned());
         broken(self.record).is_empty() && unplanned.next().is_none()
     }
 
-    /// The points, with `outer` as the values of the other axes.
+    /// The points of this part. `outer` are its values on the axes that it does not vary.
     pub(super) fn points(&self, outer: &[String]) -> Vec<Point> {
         let plan = &self.record.start.plan;
         let may_lose = words::may_lose(&plan.engine, &plan.knobs.options);
@@ -113,13 +113,13 @@ impl<'a> Sizes<'a> {
         self.rows.iter().map(point).collect()
     }
 
-    /// What the times show of the path, as times in one direction.
+    /// What the times show of the path, computed from halves of round trips.
     pub(super) fn fit(&self) -> Option<Fit> {
         let points: Vec<_> = self.rows.iter().filter_map(SizeTrips::half).collect();
         fingerprint::fit(&points)
     }
 
-    /// The timer that round trips wait for; not that of a delayed acknowledgement.
+    /// The timer that round trips wait for; `None` if there is none, or if the wait is a delayed acknowledgement.
     pub(super) fn timer(&self) -> Option<Timer> {
         if self.rows.iter().any(|row| row.delayed.is_some()) {
             return None;
@@ -128,7 +128,7 @@ impl<'a> Sizes<'a> {
         tick(&rows)
     }
 
-    /// Why a size was not timed; `None` if it was.
+    /// Why a size was not timed; `None` if it was timed.
     fn lack(&self, row: &SizeTrips) -> Option<Lack> {
         if row.times.is_some() {
             return None;
@@ -151,7 +151,7 @@ impl<'a> Sizes<'a> {
         Some(too_long.map_or(Lack::NoTime, Lack::MayBeTooLong))
     }
 
-    /// The reason in words.
+    /// The reason in words, with its numbers.
     fn why(&self, lack: Lack) -> String {
         let time = self.time();
         match lack {
@@ -168,7 +168,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The sizes that were timed, for the form of another tool.
+    /// The sizes that were timed, for output in the form of another tool.
     pub fn timed(&self) -> Vec<Timed<'_>> {
         let plan = &self.record.start.plan;
         let whole = words::returns(&plan.engine, &plan.knobs.options);
@@ -179,7 +179,7 @@ impl<'a> Sizes<'a> {
         rows.collect()
     }
 
-    /// The sizes that were not timed, by the reason in words.
+    /// The reasons in words, each with the sizes that were not timed for it.
     pub(super) fn lacking(&self) -> Vec<(String, Vec<Bytes>)> {
         let mut all: Vec<(Lack, Vec<Bytes>)> = Vec::new();
         for row in &self.rows {
@@ -190,12 +190,12 @@ impl<'a> Sizes<'a> {
                 None => all.push((lack, vec![row.size])),
             }
         }
-        let told = all.into_iter().map(|(lack, sizes)| (self.why(lack), sizes));
-        told.collect()
+        let reported = all.into_iter().map(|(lack, sizes)| (self.why(lack), sizes));
+        reported.collect()
     }
 }
 
-/// The sizes that a table of another tool leaves out.
+/// The sizes that were not timed, in words: a table in the form of another tool leaves them out.
 pub fn not_measured(found: &super::Found<'_>) -> String {
     let super::Found::Sizes(probe) = found else {
         return String::new();
@@ -212,7 +212,7 @@ fn listed(sizes: &[Bytes]) -> String {
     all.join(", ")
 }
 
-/// The page: the table, what is lacking, what the times show.
+/// The page: the table, the sizes that were not timed, and what the times show.
 pub(super) fn page(probe: &Sizes<'_>) -> Document {
     let mut doc = Document::new();
     doc.heading(if probe.record.start.plan.engine == "connect" {
@@ -237,21 +237,21 @@ pub(super) fn page(probe: &Sizes<'_>) -> Document {
     doc
 }
 
-/// Messages that were never answered, by size.
+/// Writes how many messages were never answered, by size.
 fn lost(doc: &mut Document, probe: &Sizes<'_>) {
     let lossy = probe.points(&[]).into_iter().filter_map(|point| {
         let lost = point.lost.filter(|lost| *lost > 0)?;
         let all = point.samples.saturating_add(lost);
         Some(format!("{} ({lost} of {all}) of {}", words::share(lost, all), point.values[0]))
     });
-    let told: Vec<String> = lossy.collect();
-    if !told.is_empty() {
-        let text = format!("{}: never answered, and no samples", told.join(", "));
+    let reported: Vec<String> = lossy.collect();
+    if !reported.is_empty() {
+        let text = format!("{}: never answered, and no samples", reported.join(", "));
         doc.entry("lost", &[(Tone::Warning, &text)], 2);
     }
 }
 
-/// The wait of messages that are sent in two writes.
+/// Writes how long round trips waited for a delayed acknowledgement, if messages were sent in two writes.
 fn delays(doc: &mut Document, probe: &Sizes<'_>) {
     let delayed: Vec<_> = probe.rows.iter().filter(|row| row.delayed.is_some()).collect();
     let most = delayed.iter().filter_map(|row| row.delayed).max();
@@ -267,7 +267,7 @@ fn delays(doc: &mut Document, probe: &Sizes<'_>) {
     doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
 }
 
-/// What was measured.
+/// The last line of the page: what was measured, and how.
 pub(super) fn title(probe: &Sizes<'_>) -> String {
     let plan = &probe.record.start.plan;
     let starts = words::starts_far_end(&plan.engine);

@@ -1,4 +1,4 @@
-//! A study, for people: the answer, then the table of points, then what is lacking.
+//! A study as a page of text: the answer, the table of points, then what was not measured.
 
 use linerate_facts::Gap;
 use linerate_judge::figure::LATENCY;
@@ -37,7 +37,7 @@ pub fn page(study: &Study<'_>) -> Document {
     doc
 }
 
-/// All parts beside each other.
+/// The page of several parts, side by side in one table.
 fn side_by_side(study: &Study<'_>, axes: &[Axis]) -> Document {
     let mut doc = Document::new();
     let points = study.points();
@@ -52,7 +52,7 @@ fn side_by_side(study: &Study<'_>, axes: &[Axis]) -> Document {
     doc
 }
 
-/// The parts that were not measured, and why.
+/// Writes the parts that were not measured, and why.
 fn lacking(doc: &mut Document, study: &Study<'_>) {
     for part in &study.parts {
         if let Err(why) = &part.made {
@@ -61,7 +61,7 @@ fn lacking(doc: &mut Document, study: &Study<'_>) {
     }
 }
 
-/// A point or a part that was not measured, and what helps.
+/// Writes that a point or a part was not measured, why, and what helps.
 pub(super) fn not_measured(doc: &mut Document, name: &str, why: &Gap) {
     let text = format!("{name}: {}", why.why);
     doc.entry("not measured", &[(Tone::Warning, &text)], 2);
@@ -70,7 +70,7 @@ pub(super) fn not_measured(doc: &mut Document, name: &str, why: &Gap) {
     }
 }
 
-/// The page of a part by itself.
+/// The page of a study with a single part.
 fn of_part(made: &Made<'_>) -> Document {
     let (body, title) = match &made.found {
         Found::Sizes(probe) => (sizes::page(probe), sizes::title(probe)),
@@ -103,7 +103,7 @@ mod tests {
     use crate::sample as records;
     use crate::{Document, Style};
 
-    /// The page at 80 columns, of the study alone.
+    /// The page of a study as text of 80 columns.
     fn plain(study: &Study<'_>) -> String {
         page(study).text(Style::PLAIN)
     }
@@ -161,7 +161,7 @@ mod tests {
             let mut lines = text.lines().filter(|line| line.starts_with(label));
             lines.next().unwrap().split("us").count() - 1
         };
-        // Each is the size of one part alone.
+        // Both parts timed 2 B; each of the two largest sizes was timed in one part only.
         assert_eq!([row("2 B"), row("65507 B"), row("64 KiB")], [2, 1, 1], "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! The verdict for people.
+//! The verdict of a run as pages of text.
 
 mod path;
 mod placement;
@@ -19,8 +19,8 @@ use super::names::Names;
 use super::refused;
 use super::{Document, Tone, words};
 
-/// The page of a verdict with all its evidence. `saved` is the name of the record and the command that shows it, if
-/// it was kept.
+/// The page of a verdict with all its evidence. `saved` is the name of the record and the command that shows the
+/// record, if it was saved.
 pub fn verdict(
     record: &Record,
     model: &Model,
@@ -71,7 +71,7 @@ pub fn verdict(
     doc
 }
 
-/// Writes how much of its time a run left, and why, where something is not proved.
+/// Writes how much of its time a run did not use, and why, if something is not proved.
 fn unused(doc: &mut Document, record: &Record, model: &Model, judged: &Verdict) {
     let Some((left, why)) = linerate_judge::verdict::unused(record, model, judged) else {
         return;
@@ -82,14 +82,14 @@ fn unused(doc: &mut Document, record: &Record, model: &Model, judged: &Verdict) 
     doc.entry("Time", &[(Tone::Plain, &text)], 2);
 }
 
-/// Writes the limits of a model that is no run's, with their reasons and remedies.
+/// Writes the limits of a model, with their reasons and remedies; for figures that other programs reported.
 pub(super) fn judged(doc: &mut Document, model: &Model, judged: &Verdict, names: &Names) {
     verdict::answer(doc, model, judged, names);
     verdict::limits(doc, model, judged, names);
 }
 
-/// The stages of the path with their ceilings, the placement of threads, the effect of each trial, and the
-/// answer of every cause with its numbers.
+/// The page of `--explain`: the stages of the path with their ceilings, the placement of threads, the effect of
+/// each trial, and for each cause whether it applies, with numbers.
 pub fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Document {
     let mut doc = Document::new();
     let names = Names::of_hosts(model);
@@ -115,7 +115,7 @@ pub fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Document {
     doc
 }
 
-/// All causes, a line each.
+/// The list of all causes, one line for each.
 pub fn causes(causes: &[&Cause]) -> Document {
     let mut doc = Document::new();
     let column = causes.iter().map(|c| width_of(c.id)).max().unwrap_or(0);
@@ -129,7 +129,7 @@ pub fn causes(causes: &[&Cause]) -> Document {
     doc
 }
 
-/// The page of a cause, wrapped. Its Markdown has only headings, paragraphs and lists.
+/// The page of one cause, wrapped. Its source is Markdown with headings, paragraphs and lists only.
 pub fn cause(source: &str) -> Document {
     let mut doc = Document::new();
     for block in source.trim().split("\n\n") {
@@ -154,7 +154,7 @@ pub fn cause(source: &str) -> Document {
     doc
 }
 
-/// `**bold**` and `*bold*` as bold; stars within backquotes are meant.
+/// Text with `**bold**` and `*bold*` in bold; stars within backquotes are kept as they are.
 fn emphasis(text: &str) -> Vec<Span<'_>> {
     let (mut spans, mut tone, mut code, mut from) = (Vec::new(), Tone::Plain, false, 0);
     for (at, found) in text.match_indices(['*', '`']) {
@@ -162,7 +162,7 @@ fn emphasis(text: &str) -> Vec<Span<'_>> {
             code = !code;
         } else if !code {
             spans.push((tone, &text[from..at]));
-            // The second star of two changes nothing more.
+            // The second of two stars does not change the tone again.
             if !text[..at].ends_with('*') {
                 tone = if tone == Tone::Plain { Tone::Strong } else { Tone::Plain };
             }
@@ -186,7 +186,7 @@ fn answered(doc: &mut Document, answer: &Answered, column: usize) {
     doc.item(item.head(tone, &head).indent(2, hang));
 }
 
-/// Writes the parts of each host in a line; its name as well, if it was not told above.
+/// Writes a line about each host: its processors and port; and its name, unless it was shown above.
 fn hosts(doc: &mut Document, model: &Model, names: &Names) {
     let column = |text: &dyn Fn(&Host) -> String| {
         let width = model.hosts.iter().map(|h| width_of(&text(h))).max();
@@ -197,7 +197,7 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
     };
     let processors = column(&|h| words::processors(&h.facts));
     let widths = [6, column(&called), processors, 0];
-    // Names that were told above have no column.
+    // Names that were shown above have no column here.
     let untold = usize::from(names.are_long());
     let mut table = Table::new(&[&widths[..1], &widths[1 + untold..]].concat());
     let stages = linerate_judge::model::stages(model);
@@ -205,8 +205,8 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
         let port = host.facts.port.as_ref().map(words::port);
         let (name, cpus) = (called(host), words::processors(&host.facts));
         let port = port.unwrap_or_default();
-        let told = [&*name, &*cpus, &*port];
-        let known: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
+        let reported = [&*name, &*cpus, &*port];
+        let known: Vec<&str> = reported.into_iter().filter(|text| !text.is_empty()).collect();
         if known.is_empty() {
             continue;
         }
@@ -225,7 +225,7 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
     doc.table(table);
 }
 
-/// Whether both ends are one machine.
+/// Writes whether both ends are on one machine, or whether there is no far end.
 fn together(doc: &mut Document, record: &Record, model: &Model) {
     if model.alone {
         let text = "There is no far end: this machine alone moved the bytes.";
@@ -242,7 +242,7 @@ fn together(doc: &mut Document, record: &Record, model: &Model) {
     }
 }
 
-/// Writes which settings of the user an end refused: the run was made without them.
+/// Writes the user's settings that an end refused: the run was made without them.
 fn not_set(doc: &mut Document, record: &Record) {
     for gap in refused::of_base(record) {
         doc.gap();
@@ -254,7 +254,7 @@ fn not_set(doc: &mut Document, record: &Record) {
     }
 }
 
-/// Writes that the run is not complete, and why.
+/// Writes that the run is not complete, and why; nothing if it is complete.
 fn incomplete(doc: &mut Document, record: &Record) {
     let why = match &record.end {
         Some(End::Complete) => return,
@@ -266,11 +266,11 @@ fn incomplete(doc: &mut Document, record: &Record) {
     doc.line(&[(Tone::Warning, "This run is not complete:"), (Tone::Plain, &text)], 0);
 }
 
-/// A row of the table: a label, and a cell for each direction that was measured.
+/// A row of the table of figures: a label, and a cell for each direction that was measured.
 struct Row {
     label: &'static str,
     cells: Vec<Option<String>>,
-    /// The first cell holds for all directions.
+    /// Whether the first cell is valid for all directions.
     shared: bool,
 }
 
@@ -349,13 +349,13 @@ fn side_by_side(model: &Model, rows: &[Row], widths: &[usize], names: &Names) ->
     table
 }
 
-/// Operations, or messages, in a second, of a load that is judged by `measure`.
+/// Operations or messages per second of a load; `None` if the load is judged by another measure.
 fn of_kind(load: &Load, measure: Measure) -> Option<String> {
     let counted = load.operations.filter(|_| load.measure() == measure);
     counted.map(|rate| words::per_second(&rate))
 }
 
-/// A sentence that no ceiling is known, with the reason where that is plain.
+/// A sentence that no ceiling is known, with the reason if it is obvious.
 fn no_ceiling(model: &Model) -> String {
     let ports = model.hosts.iter().filter_map(|host| host.facts.port.as_ref());
     let soft = |dir: &DirectionModel| {

@@ -1,4 +1,4 @@
-//! The path: what the bytes cross, in a line a side or stage by stage.
+//! Shows the path that the bytes cross: in one line for each side, or stage by stage.
 
 use linerate_judge::model::{Ceiling, Model, PathStage};
 use linerate_plan::path::{Place, Stage};
@@ -7,38 +7,38 @@ use linerate_record::Host;
 use super::super::document::{Columns, Item, Table};
 use super::super::{Document, Tone, verbs};
 
-/// Columns before the name of a host.
+/// Characters before the name of a host.
 const MARGIN: Columns = Columns { wide: 6, narrow: 2 };
 
-/// Columns before the parts of a stage.
+/// Characters before the parts of a stage.
 const PARTS: Columns = Columns { wide: 15, narrow: 4 };
 
-/// The ports below a host's port and its slot, if there is more than the port itself.
+/// Writes the ports below a host's port and its slot, if there is more than the port itself.
 pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
     let parts = |stage| {
         let own = |s: &&PathStage| s.stage == stage && s.side == Place::from(host.side);
         let found = stages.iter().find(own);
         found.map_or(&[][..], |s| &s.parts)
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     if let [_, lower @ ..] = parts(Stage::Port)
         && !lower.is_empty()
     {
-        told.push(format!("over {}", lower.join(", ")));
+        reported.push(format!("over {}", lower.join(", ")));
     }
     let slot = parts(Stage::Pcie);
     let route = host.facts.route.as_ref();
     let has_wire = route.is_some_and(|route| route.wires().is_some());
     if has_wire && !slot.is_empty() {
-        told.push(format!("slot {}", slot.join(", ")));
+        reported.push(format!("slot {}", slot.join(", ")));
     }
-    for text in told {
+    for text in reported {
         let item = Item::new(&[(Tone::Plain, &text)]).depth(1);
         table.below(item.indent(MARGIN, MARGIN.plus(2)));
     }
 }
 
-/// The port of the RDMA device that carries the load at an end.
+/// Writes the port of the RDMA device that carries the load at an end.
 pub(super) fn rdma(table: &mut Table, model: &Model, host: &Host) {
     let direction = model.directions.first();
     let end = direction.and_then(|dir| dir.base.rdma(dir.direction, host.side));
@@ -71,7 +71,7 @@ pub(super) fn stages(doc: &mut Document, model: &Model) {
     }
 }
 
-/// The ceilings of a stage, in words: one where both directions are the same.
+/// The ceilings of a stage in words: one text if both directions have the same ceiling.
 fn carried(ceilings: &[Option<Ceiling>; 2]) -> Vec<String> {
     let words = |c: &Ceiling| format!("carries {} = {}", c.formula, c.words());
     match ceilings {

@@ -1,4 +1,4 @@
-//! The reasons for the CPUs that threads ran on.
+//! Shows why threads ran on the CPUs they ran on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use linerate_plan::path::{Direction, Side};
 use super::super::document::Item;
 use super::super::{Document, Tone};
 
-/// A line for the CPUs of each end that have the same reasons; none where no CPU differs from another.
+/// Writes a line for each group of CPUs of an end with the same reasons; nothing if all CPUs have the same.
 pub(super) fn threads(doc: &mut Document, model: &Model) {
     let mut lines = Vec::new();
     for direction in &model.directions {
@@ -35,12 +35,12 @@ pub(super) fn threads(doc: &mut Document, model: &Model) {
     }
 }
 
-/// The CPUs that an end's threads were kept on.
+/// The CPUs that an end's threads were pinned to.
 fn placed(load: &Load, direction: Direction, side: Side) -> &[u32] {
     &load.made.at(direction, side).cpus
 }
 
-/// CPUs with the same reasons, in the order in which streams used them.
+/// CPUs grouped by their reasons, in the order in which streams used them.
 fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     let mut all: Vec<(Vec<u32>, String)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -67,8 +67,8 @@ fn reasons(facts: &HostFacts, cpus: &[u32]) -> Vec<(Vec<u32>, String)> {
     all
 }
 
-/// The reasons for and against a CPU; empty if nothing is known. `homes` are the nodes of all CPUs, if they
-/// differ, `served` the CPUs that receive the port's interrupts.
+/// The reasons for and against a CPU; empty if nothing is known. `homes` are the NUMA nodes of all CPUs, if they
+/// differ; `served` are the CPUs that receive the port's interrupts.
 fn reason(
     facts: &HostFacts,
     homes: Option<&BTreeMap<u32, u32>>,

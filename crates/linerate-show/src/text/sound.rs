@@ -1,4 +1,4 @@
-//! Answers of directions in which nothing is wrong, or whose limit is not known: what can be had there.
+//! Answers for directions in which nothing is wrong, or whose limit is unknown: which gain is still possible there.
 
 use linerate_facts::advice::Advice;
 use linerate_judge::causes::cause;
@@ -6,18 +6,18 @@ use linerate_judge::model::{DirectionModel, Model, Thread};
 use linerate_judge::verdict::{Disturbance, Limit, Verdict};
 use linerate_plan::path::{Direction, Side, Slowness};
 
-/// Causes that say no more than that a CPU of an end is full.
+/// Causes that only mean that a CPU of an end is full.
 const CORES: [&str; 2] = ["sender-core", "receiver-core"];
 
-/// Largest share of a full thread's time that its program may use for itself. Above it the program sets the rate, and
+/// Largest share of a full thread's time that its program may use for itself. Above it, the program sets the rate,
 /// not the machine.
 const OWN: f64 = 0.5;
 
-/// Least gain that is offered, or that a disturbance must explain to be told in the answer.
+/// Least gain of an advice, or of a disturbance's removal, that is shown in the answer.
 const WORTH: f64 = 1.1;
 
-/// Whether a direction is as fast as its ends are: a CPU is full with the work of moving bytes, and no cause of
-/// slowness was found beside it. A cause that was not read may be a fault.
+/// Whether a direction is as fast as its ends: a CPU is full with the work of moving bytes, and no other cause of
+/// slowness was found. A cause whose readings are missing may be a fault, so then the answer is no.
 pub(super) fn is_as_fast_as_its_ends(model: &Model, verdict: &Verdict, limit: &Limit) -> bool {
     let direction = limit.direction;
     let Some(found) = model.direction(direction) else {
@@ -44,12 +44,12 @@ pub(super) fn is_as_fast_as_its_ends(model: &Model, verdict: &Verdict, limit: &L
         && disturbances.all(|d| d.direction != direction)
 }
 
-/// Whether the answer does not depend on readings of a cause: it is about the time of round trips, or few kernels count it.
+/// Whether a cause may go unread here: it only slows round trips, or few kernels count its readings.
 fn may_be_unread(id: &str) -> bool {
     cause(id).is_some_and(|cause| cause.may_be_unread || cause.slows == Slowness::Latency)
 }
 
-/// Whether a limit is all that was found of its direction.
+/// Whether a limit is the only limit or disturbance that was found in its direction.
 pub(super) fn is_alone(verdict: &Verdict, limit: &Limit) -> bool {
     let limits = verdict.limits.iter().filter(|l| l.direction == limit.direction);
     let disturbances = verdict.disturbances.iter();
@@ -66,19 +66,19 @@ fn moves_bytes(threads: &[Thread]) -> bool {
     busiest.is_some_and(|(_, user)| user <= OWN)
 }
 
-/// Advice to use as many streams as the sweep found worth it, with their gain.
+/// Advice to use as many streams as the sweep found useful, with their gain.
 pub(super) fn more_streams(model: &Model, direction: &DirectionModel) -> Option<Advice> {
     let knee = direction.knee();
     let gain = knee.rate().mean / direction.base.rate().mean;
     if knee.streams <= direction.base.streams || gain < WORTH || !gain.is_finite() {
         return None;
     }
-    let again = model.asked.run(&format!(" --streams {}", knee.streams));
+    let rerun = model.requested.run(&format!(" --streams {}", knee.streams));
     let what = format!("use {} streams, as was measured", knee.streams);
-    Some(Advice::new(what).on(Side::Near, again).gain(Some(gain)))
+    Some(Advice::new(what).on(Side::Near, rerun).gain(Some(gain)))
 }
 
-/// The disturbance that explains most of what a direction lacks, if it is worth telling in the answer.
+/// The disturbance that took most goodput of a direction, if it took enough to be shown in the answer.
 pub(super) fn disturbance(verdict: &Verdict, direction: Direction) -> Option<&Disturbance> {
     let gain = |d: &&Disturbance| d.gain().unwrap_or(0.0);
     let of = |d: &&Disturbance| d.direction == direction && gain(d) >= WORTH;
@@ -86,7 +86,7 @@ pub(super) fn disturbance(verdict: &Verdict, direction: Direction) -> Option<&Di
     all.max_by(|a, b| gain(a).total_cmp(&gain(b)))
 }
 
-/// The causes that fit the readings of directions whose limit was not found, in words.
+/// The names of the causes that fit the readings of directions whose limit was not found.
 pub(super) fn candidates(verdict: &Verdict, open: &[Direction]) -> Vec<&'static str> {
     let mut found = Vec::new();
     let fitting = verdict
@@ -159,7 +159,7 @@ mod tests {
             more_streams(&model, &direction).map(|advice| advice.text())
         };
         assert_eq!(gain(1.09), None);
-        let again = "on near: linerate run brook --streams 4";
-        assert_eq!(gain(2.4).as_deref(), Some(again));
+        let rerun = "on near: linerate run brook --streams 4";
+        assert_eq!(gain(2.4).as_deref(), Some(rerun));
     }
 }

@@ -1,4 +1,4 @@
-//! The trials and their results.
+//! Shows the trials of a run and their results.
 
 use linerate_judge::model::{Model, TrialModel};
 use linerate_plan::factor;
@@ -8,7 +8,7 @@ use linerate_units::Rate;
 use super::super::document::Item;
 use super::super::{Document, Tone, words};
 
-/// A line for each trial, under the number by which causes name it; nothing if none was made.
+/// Writes a line for each trial, with the number by which causes refer to it; nothing if no trial was made.
 pub(super) fn tried(doc: &mut Document, model: &Model) {
     if model.trials.is_empty() {
         return;
@@ -20,13 +20,13 @@ pub(super) fn tried(doc: &mut Document, model: &Model) {
         let direction = trial.plan.direction.name();
         let of = model.direction(trial.plan.direction).map(|d| &d.base);
         let transport = of.map_or(&OTHER, |load| load.transport);
-        let item = Item::new(&[(Tone::Plain, &told(trial, transport))]).indent(2, 6);
+        let item = Item::new(&[(Tone::Plain, &line(trial, transport))]).indent(2, 6);
         doc.item(item.head(Tone::Plain, &[(&number, 0.into()), (direction, 7.into())]));
     }
 }
 
-/// The change of the trial, and its effects on goodput, on retransmissions or loss, and on round trips.
-fn told(trial: &TrialModel, transport: &TransportInfo) -> String {
+/// The change of a trial, and its effects on goodput, on the share retransmitted or lost, and on round trips.
+fn line(trial: &TrialModel, transport: &TransportInfo) -> String {
     let what = factor::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {

@@ -1,4 +1,4 @@
-//! The unknown part of a result: which limit was not found, which readings are missing, and what would tell.
+//! Shows what is unknown: which limit was not found, which readings are missing, and which command would show them.
 
 use linerate_judge::model::Model;
 use linerate_judge::verdict::{self, Entry, Verdict, entries};
@@ -12,7 +12,7 @@ use super::super::{Document, Tone};
 use super::sound;
 use super::verdict::rate_after;
 
-/// The directions whose limit is unknown.
+/// The directions whose limit was not found.
 pub(super) fn open(model: &Model, verdict: &Verdict) -> Vec<Direction> {
     let all = entries(model, verdict).into_iter();
     let unknown = all.filter_map(|entry| match entry {
@@ -22,7 +22,7 @@ pub(super) fn open(model: &Model, verdict: &Verdict) -> Vec<Direction> {
     unknown.collect()
 }
 
-/// Writes what an unknown answer means, what to do next, and what can be had until then.
+/// Writes what an unknown limit means, what to do next, and what can be gained until then.
 pub(super) fn not_found(
     doc: &mut Document,
     model: &Model,
@@ -55,14 +55,14 @@ pub(super) fn not_found(
     }
 }
 
-/// A sentence from its words.
+/// The text with its first letter in upper case.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(chars).collect()
 }
 
-/// Writes the unknown facts. Where the verdict does not depend on them, several facts are only counted.
+/// Writes the unknown facts. If the verdict does not depend on them, several facts are only counted.
 pub(super) fn unknown(
     doc: &mut Document,
     record: &Record,
@@ -84,7 +84,7 @@ pub(super) fn unknown(
     }
 }
 
-/// Writes the command that would make an unknown fact known, where to run it, and how long it takes.
+/// Writes the command that would make a fact known, on which host to run it, and how long it takes.
 fn to_know(doc: &mut Document, record: &Record, unknown: &verdict::Unknown, names: &Names) {
     let hint = unknown.hint.as_str();
     if !is_command(hint) {
@@ -93,7 +93,7 @@ fn to_know(doc: &mut Document, record: &Record, unknown: &verdict::Unknown, name
         }
         return;
     }
-    // `linerate run` is typed where this run was.
+    // `linerate run` is typed on the near host, as this run was.
     let runs = hint.contains("linerate run");
     let side = if runs { Some(Side::Near) } else { unknown.side() };
     let host = side.map_or("the host in question", |side| names.of(side));
@@ -102,13 +102,13 @@ fn to_know(doc: &mut Document, record: &Record, unknown: &verdict::Unknown, name
     doc.detail_command((Tone::Strong, hint), 0);
 }
 
-/// How long a run took, to the second; `None` where its record has no step.
+/// How long a run took, rounded up to seconds; `None` if its record has no step.
 fn took(record: &Record) -> Option<Nanos> {
     let ended = record.steps.iter().map(|step| step.ended().0);
     Some(Nanos::from_secs(ended.max()?.div_ceil(1_000_000_000)))
 }
 
-/// How long a command takes.
+/// How long a command takes, in words.
 fn cost(hint: &str, run: Option<Nanos>) -> String {
     let time = run.map_or(String::new(), |run| format!(", which took {run}"));
     if hint.contains("linerate serve") {
@@ -122,7 +122,7 @@ fn cost(hint: &str, run: Option<Nanos>) -> String {
     }
 }
 
-/// Whether a hint is a command from its first word to its last.
+/// Whether a hint is nothing but a command.
 fn is_command(hint: &str) -> bool {
     const PROGRAMS: [&str; 9] =
         ["cat", "cpupower", "ethtool", "ip", "linerate", "lsusb", "mount", "sudo", "tc"];
@@ -165,8 +165,8 @@ mod tests {
         ] {
             assert_eq!(shown(what, hint), format!("{want}\n{hint}"));
         }
-        let again = shown("far slot", "sudo linerate serve");
-        assert!(again.starts_with("to know it, on brook (in place of"), "{again}");
+        let second = shown("far slot", "sudo linerate serve");
+        assert!(second.starts_with("to know it, on brook (in place of"), "{second}");
         let longer = shown("what limits forward", "linerate run brook --thorough");
         assert!(longer.starts_with("to know it, on ripple (takes longer"), "{longer}");
     }

@@ -16,7 +16,7 @@ use super::super::names::Names;
 use super::super::{Document, Tone, words};
 use super::sound;
 
-/// The answer: a line for each direction, and for each further limit.
+/// Writes the answer: a line for each direction, and for each further limit.
 pub(super) fn answer(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let lines: Vec<Line> = entries(model, verdict)
         .into_iter()
@@ -51,12 +51,12 @@ fn narrow(wide: usize) -> Columns {
 struct Line {
     /// The direction by its hosts: `ripple -> brook`.
     way: String,
-    /// Goodput, or what else is limited.
+    /// Goodput, or another limited quantity.
     figure: String,
     what: String,
     state: &'static str,
     tone: Tone,
-    /// The gain that the first advice promises; empty if it is unknown.
+    /// The rate that the first advice would give; empty if it is unknown.
     gain: String,
 }
 
@@ -80,15 +80,15 @@ impl Line {
                 let disturbed = sound::disturbance(verdict, limit.direction).filter(|_| supported);
                 let and = if line.gain.is_empty() { "" } else { "; " };
                 let gain = disturbed.map_or(line.gain.clone(), |disturbance| {
-                    let told = disturbed_by(disturbance, names);
-                    format!("disturbed, {told}{and}{}", line.gain)
+                    let reported = disturbed_by(disturbance, names);
+                    format!("disturbed, {reported}{and}{}", line.gain)
                 });
                 Self { gain, ..line }
             }
         }
     }
 
-    /// The line of a direction whose limit was not found: what disturbed it, and what more streams carry.
+    /// The line of a direction whose limit was not found: what disturbed it, and what more streams would give.
     fn unknown(model: &Model, verdict: &Verdict, direction: Direction, names: &Names) -> Self {
         let found = model.direction(direction);
         let gain = found.and_then(|found| {
@@ -105,8 +105,8 @@ impl Line {
             what: disturbed.map_or_else(
                 || "what limits it was not found".to_owned(),
                 |disturbance| {
-                    let told = disturbed_by(disturbance, names);
-                    format!("{told}; what limits it else was not found")
+                    let reported = disturbed_by(disturbance, names);
+                    format!("{reported}; what limits it else was not found")
                 },
             ),
             state: "unknown",
@@ -139,14 +139,14 @@ impl Line {
     }
 }
 
-/// `far: the hypervisor takes CPU time, explains about x1.32 of goodput`.
+/// A disturbance in words: `far: the hypervisor takes CPU time, explains about x1.32 of goodput`.
 fn disturbed_by(disturbance: &Disturbance, names: &Names) -> String {
     let host = words::host(disturbance.side, names);
     let name = words::cause_of(disturbance);
     format!("{host}: {name}, {}", words::explains(disturbance))
 }
 
-/// The rate of a load, as it is judged.
+/// The rate of a load, in the measure by which it is judged.
 fn measured(load: &Load) -> String {
     let rate = load.rate().mean.max(0.0);
     match load.measure() {
@@ -155,16 +155,16 @@ fn measured(load: &Load) -> String {
     }
 }
 
-/// The second line of an answer that needs no remedy.
+/// The second line of an answer where nothing is wrong.
 const NO_FAULT: &str = "no fault was found: nothing to mend";
 
-/// The same of a full port, which a run knows only as it is linked.
+/// The second line of an answer where a port is full: a run knows the port only at its present link speed.
 const PORT_FULL: &str = "no fault was found as the port is linked";
 
-/// `as fast as these machines are with 1 stream: one CPU of brook is full`.
+/// The answer if only a CPU is full: `as fast as these machines are with 1 stream: one CPU of brook is full`.
 fn as_fast_as_the_ends(model: &Model, limit: &Limit, names: &Names) -> String {
     let streams = model.direction(limit.direction).map(|d| d.base.streams);
-    // More streams carry more: they are not the machines' own limit yet.
+    // If more streams carry more, the machines themselves are not the limit yet.
     let with = streams.filter(|_| limit.advice.iter().any(|advice| advice.gain.is_some()));
     let with =
         with.map_or(String::new(), |n| format!(" with {}", words::count(u64::from(n), "stream")));
@@ -172,7 +172,7 @@ fn as_fast_as_the_ends(model: &Model, limit: &Limit, names: &Names) -> String {
     format!("as fast as these machines are{with}: one CPU of {host} is full")
 }
 
-/// The gain that the first advice promises; empty if it is unknown.
+/// The rate that the first advice would give; empty if it is unknown.
 fn first_gain(model: &Model, limit: &Limit) -> String {
     let advice = limit.advice.first();
     advice.map_or(String::new(), |advice| gain(model, limit, advice))
@@ -195,13 +195,13 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     }
 }
 
-/// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty if the gain is unknown.
+/// The judged rate that an advice would give: `about 9.38 Gb/s (x1.99)`; empty if its gain is unknown.
 fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
     let found = model.direction(limit.direction);
     found.map_or(String::new(), |found| rate_after(found, advice))
 }
 
-/// The rate that an advice promises a direction; empty if it is unknown.
+/// The rate that an advice would give a direction; empty if its gain is unknown.
 pub(super) fn rate_after(found: &DirectionModel, advice: &Advice) -> String {
     let Some(gain) = advice.gain else {
         return String::new();
@@ -218,8 +218,8 @@ pub(super) fn rate_after(found: &DirectionModel, advice: &Advice) -> String {
     }
 }
 
-/// Writes for each limit its cause, its evidence and its remedy. A limit of a cause that was explained above shows
-/// only its own figures.
+/// Writes for each limit its cause, its evidence and its remedy. If the cause was explained above for another
+/// limit, only the figures are written.
 pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let entries = entries(model, verdict);
     let limits = entries.iter().filter_map(|entry| match entry {
@@ -242,7 +242,7 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
     }
 }
 
-/// `receive-window (socket of brook, ripple -> brook)`.
+/// Writes the heading of a limit: `receive-window (socket of brook, ripple -> brook)`.
 fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     let stage = match limit.side {
         Place::Path => "network".to_owned(),
@@ -256,7 +256,7 @@ fn title(doc: &mut Document, limit: &Limit, names: &Names) {
     doc.line(&[(Tone::Strong, limit.cause), (Tone::Plain, &text)], 2);
 }
 
-/// Writes what the cause means, and its evidence, as far as a limit of the same cause above has not shown it.
+/// Writes what the cause means, and its evidence, except what an earlier limit with the same cause has shown.
 fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
     let summary = match (cause(limit.cause), alike) {
         (_, Some(other)) if other.direction == limit.direction => Some("as above".to_owned()),
@@ -280,7 +280,7 @@ fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
     }
 }
 
-/// The trial that decided, with what it changed in absolute figures.
+/// Writes the trial that proved the limit, with what it changed in absolute figures.
 fn proof<'a>(
     doc: &mut Document,
     model: &Model,
@@ -311,10 +311,10 @@ fn proof<'a>(
     }
 }
 
-/// `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
+/// The effect of a trial in words: `4.71 Gb/s -> 2.36 Gb/s (x0.50, 95 %: 0.49 to 0.51)`.
 fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     let load = model.direction(limit.direction).map(|d| &d.base);
-    // A trial that was decided by loss or latency shows that figure, since goodput is only a consequence.
+    // A trial that loss or latency decided shows that figure: its goodput is only a consequence.
     match (trial.loss, trial.latency) {
         (Some(loss), _) => {
             let what = words::share_lost(trial.transport);
@@ -348,7 +348,7 @@ fn ratio(effect: Interval) -> String {
     format!("x{mid:.digits$}, 95 %: {low:.digits$} to {high:.digits$}")
 }
 
-/// The causes that a trial excluded: by name those that something spoke for, or all where they are few.
+/// The causes that a trial excluded, in words: by name those that had evidence, or all if they are few.
 fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) -> String {
     const FEW: usize = 3;
     let all = &trial.excluded;
@@ -365,7 +365,7 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
     }
 }
 
-/// Writes the advice. Commands that stand above are not repeated.
+/// Writes the remedies of a limit. Commands that were written above are not repeated.
 fn mend(
     doc: &mut Document,
     model: &Model,
@@ -379,7 +379,7 @@ fn mend(
         let gain = gain(model, limit, advice);
         if advised.iter().any(|other| is_same(other, advice)) {
             let gain = if gain.is_empty() { gain } else { format!(": {gain}") };
-            // Among several the sentence says which.
+            // If there are several advices, the sentence tells them apart.
             let what = match limit.advice.len() {
                 1 => "as above".to_owned(),
                 _ => format!("as above: {}", advice.what),
@@ -391,7 +391,7 @@ fn mend(
     }
 }
 
-/// Whether two advices are the same but for their gains. Commands say more than the sentence before them.
+/// Whether two advices are equal except for their gains. Commands are compared; if there are none, the sentences.
 fn is_same(a: &Advice, b: &Advice) -> bool {
     if a.steps.is_empty() {
         a.what == b.what && b.steps.is_empty()
@@ -400,14 +400,14 @@ fn is_same(a: &Advice, b: &Advice) -> bool {
     }
 }
 
-/// Disturbances of the measurement: the share of goodput that each can explain, and the remedy.
+/// Writes the disturbances of the measurement: how much goodput each can explain, and its remedy.
 pub(super) fn disturbances(doc: &mut Document, verdict: &Verdict, names: &Names) {
     let mut known: Vec<&Advice> = Vec::new();
     for (i, disturbance) in verdict.disturbances.iter().enumerate() {
         let label = if i == 0 { "Disturbed by" } else { "" };
         disturbed(doc, label, disturbance, names);
         for advice in &disturbance.advice {
-            // A disturbance of both directions gets its remedy once.
+            // A disturbance in both directions shows its remedy once.
             if !known.iter().any(|other| other.what == advice.what) {
                 advise(doc, "", advice, "", names);
                 known.push(advice);
@@ -425,7 +425,7 @@ fn disturbed(doc: &mut Document, label: &str, disturbance: &Disturbance, names: 
     }
 }
 
-/// Writes the limits that come next once the limits above are mended.
+/// Writes the limits that are expected once the limits above are removed.
 pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     for (i, limit) in verdict.next.iter().enumerate() {
         let label = if i == 0 { "Next limit" } else { "" };
@@ -442,7 +442,7 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
     }
 }
 
-/// Writes the meaning of the signs that are shown.
+/// Writes what the shown words of certainty mean.
 pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
     let has = |certainty| verdict.limits.iter().any(|limit| limit.certainty == certainty);
     let mut parts = Vec::new();

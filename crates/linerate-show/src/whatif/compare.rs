@@ -1,4 +1,4 @@
-//! Several paths in one table, for people and for programs.
+//! Compares several described paths in one table, as text, CSV and JSON.
 
 use linerate_ceiling::{Bounds, Solution};
 use linerate_explain::Best;
@@ -16,15 +16,15 @@ use super::price::in_currency;
 use super::text::rates;
 use crate::head::Head;
 
-/// One path.
+/// One path of the comparison.
 pub struct Row {
     name: String,
     title: String,
-    /// Near to far, or far to near if nothing is known of that.
+    /// Goodput and limit from near to far; from far to near if nothing is known of the other direction.
     solved: Option<Solution>,
-    /// The highest published rate.
+    /// The highest rate among the published results.
     best: Option<Best>,
-    /// Least time of a small message one way, in seconds; `None` if nothing is described.
+    /// Lower bound of the one-way latency of a small message, in seconds; `None` if no part of it is described.
     floor: Option<f64>,
     price: Option<PriceTag>,
     watts: Option<f64>,
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// A column: its name, and the cell of a path; an empty cell is not known.
+/// A column: its heading, and the function that makes the cell of a path; an empty cell is unknown.
 type Column = (&'static str, fn(&Row) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -103,10 +103,10 @@ const COLUMNS: [Column; 9] = [
     ("next limit", Row::next),
 ];
 
-/// Columns of a page of text, which is too narrow for all of them. The others stand below each path.
+/// Headings of the columns of a text page, which is too narrow for all. The other values are listed below each path.
 const NARROW: [&str; 6] = ["path", "ceiling", "limit", "best", "floor one way", "watts"];
 
-/// The table, with a title for each path.
+/// The page: the table, with a title for each path.
 pub fn page(rows: &[Row]) -> Document {
     let mut doc = Document::new();
     let all: Vec<&Column> = COLUMNS.iter().collect();
@@ -132,13 +132,13 @@ fn is_narrow(column: &Column) -> bool {
     NARROW.contains(&column.0)
 }
 
-/// The entry that replaces a row on a very narrow page.
+/// The entry that replaces a table row on a very narrow page.
 fn entry(row: &Row, columns: &[&Column]) -> Entry {
     let is_one = |column: &Column| columns.iter().skip(1).any(|one| one.0 == column.0);
     Entry::new(&row.name, &[(Tone::Plain, &named(row, is_one))], 2)
 }
 
-/// The cells of a row that are known, with the names of their columns.
+/// The known cells of a row, each with its heading, for the columns that `is_one` selects.
 fn named(row: &Row, is_one: impl Fn(&Column) -> bool) -> String {
     let cells = COLUMNS.iter().filter(|column| is_one(column)).map(|column| {
         let cell = (column.1)(row);
@@ -159,7 +159,7 @@ fn width(columns: &[&Column], rows: &[Row]) -> usize {
     widths(columns, rows).iter().sum()
 }
 
-/// A table of these columns; `add` adds a row by its cells.
+/// A table of these columns. `add` is called once for each row, with the cells that it appends to the table.
 fn table(
     columns: &[&Column],
     rows: &[Row],
@@ -175,7 +175,7 @@ fn table(
     table
 }
 
-/// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload.
+/// One JSON document. Keys contain the units. Unknown values are null. Rates are bits per second of payload.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate whatif --compare")]
 pub(crate) struct Output<'a> {
@@ -188,40 +188,40 @@ pub(crate) struct Output<'a> {
 /// One path.
 #[derive(Serialize, JsonSchema)]
 struct PathOut<'a> {
-    /// The case, as typed.
+    /// Name of the case, as typed.
     name: &'a str,
-    /// Its title.
+    /// Title of the case.
     title: &'a str,
-    /// Lower and upper end of the goodput that the hardware allows. Null if no part has a ceiling.
+    /// Lower and upper end of the goodput that the path's hardware allows. Null if no part has a ceiling.
     ceiling_bps: Option<[u64; 2]>,
-    /// Names of the ceilings that limit it.
+    /// Names of the ceilings that limit the path.
     limit: &'a [String],
-    /// The highest published rate. Null without results.
+    /// The highest published rate. Null if there are no results.
     best_bps: Option<u64>,
-    /// The output that has it. Null without results.
+    /// The program output that reports this rate. Null if there are no results.
     best_of: Option<&'a str>,
-    /// Lower bound of the latency one way, for 64 bytes. Null if no part of it is described.
+    /// Lower bound of the one-way latency, for 64 bytes. Null if no part of it is described.
     latency_floor_ns: Option<u64>,
-    /// Price of each Gb/s at the ceiling: lower and upper end. Null if unknown.
+    /// Price of one Gb/s at the ceiling: lower and upper end. Null if unknown.
     #[schemars(inner(range(min = 0)))]
     price_at_ceiling: Option<[f64; 2]>,
-    /// Price of each Gb/s at the highest published rate. Null if unknown.
+    /// Price of one Gb/s at the highest published rate. Null if unknown.
     #[schemars(range(min = 0))]
     price_at_best: Option<f64>,
     /// Currency of the prices. Null if unknown.
     currency: Option<&'a str>,
-    /// The period of the price, such as `hour`. Null if the hardware is bought, or its price unknown.
+    /// The period that the price is for, such as `hour`. Null if the hardware is bought, or if its price is unknown.
     per: Option<&'a str>,
-    /// Power of the parts that the path needs. Null if unknown.
+    /// Power in watts of the parts that the path needs. Null if unknown.
     #[schemars(range(min = 0))]
     watts: Option<f64>,
-    /// Lower and upper end of the goodput once the limit is replaced. Null if nothing else is known.
+    /// Lower and upper end of the goodput once the limit is removed. Null if no other ceiling is known.
     next_bps: Option<[u64; 2]>,
-    /// Names of the ceilings that limit it then.
+    /// Names of the ceilings that limit the path once `limit` is removed.
     next_limit: &'a [String],
 }
 
-/// One JSON document, with a line feed at its end.
+/// The comparison as one JSON document, with a line feed at its end.
 pub fn document(rows: &[Row]) -> serde_json::Result<String> {
     text(&Output { head: Head::new(None), paths: rows.iter().map(path).collect() })
 }
@@ -251,7 +251,7 @@ const HEAD: &str = "path,title,ceiling_low_bps,ceiling_high_bps,limit,best_bps,b
     price_per_gbps_at_ceiling_low,price_per_gbps_at_ceiling_high,price_per_gbps_at_best,currency,per,watts,\
     next_low_bps,next_high_bps,next_limit\n";
 
-/// The table as comma-separated values, with full numbers. What is not known is an empty cell.
+/// The table as comma-separated values, with full numbers. Unknown values are empty cells.
 //= RFC 4180
 pub fn csv(rows: &[Row]) -> String {
     let mut all = HEAD.to_owned();
@@ -285,10 +285,10 @@ pub fn csv(rows: &[Row]) -> String {
     all
 }
 
-/// Most characters of a cell.
+/// Largest number of characters of a cell.
 const CELL: usize = 1000;
 
-/// A cell; one with a comma or a quote stands in quotes. Names come from files, and a spreadsheet is read by people.
+/// A cell, in quotes if it has a comma or a quote. It is cleaned and shortened, since names come from files.
 fn quoted(cell: &str) -> String {
     let cell = shortened(cell, CELL);
     if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }

@@ -1,4 +1,5 @@
-//! A path described by hand: its ceilings, and what a change would bring, for people and for programs.
+//! The result of `linerate whatif` as text and as JSON: a path described by hand, its ceilings, and the effect of a
+//! change.
 
 pub mod compare;
 pub mod json;
@@ -12,24 +13,24 @@ use linerate_plan::path::Direction;
 pub use json::document;
 pub use text::page;
 
-/// A case, and the same after what was set.
+/// A described case, before and after values were replaced.
 #[derive(Clone, Copy)]
 pub struct Change<'a> {
     pub before: (&'a Case, &'a Answer),
     pub after: Option<(&'a Case, &'a Answer)>,
-    /// The values that were set, as typed.
+    /// Values that were replaced, as typed.
     pub sets: &'a [String],
-    /// Published figures, beside the case as it stands in its file.
+    /// Published figures, compared with the case as its file describes it.
     pub checks: &'a [FigureCheck],
-    /// What the published results say, of each path that was measured.
-    pub told: &'a [Told<'a>],
+    /// What the published results show, for each path that was measured.
+    pub results: &'a [PathResults<'a>],
 }
 
 impl Change<'_> {
-    /// What limits the path: by the published results of the path itself, else by the described ceilings.
+    /// What limits the path: by the published results of the path itself, or else by the described ceilings.
     fn headline(&self) -> Option<Headline> {
-        let own = self.told.iter().find(|told| told.set.is_empty() && self.after.is_none());
-        own.and_then(|told| told.explained.headline.clone()).or_else(|| {
+        let own = self.results.iter().find(|path| path.set.is_empty() && self.after.is_none());
+        own.and_then(|path| path.explained.headline.clone()).or_else(|| {
             let (_, answer) = self.after.unwrap_or(self.before);
             let mut ways = Direction::ALL.into_iter();
             let bound = ways.find_map(|way| Some((way, answer.way(way)?)));
@@ -42,9 +43,9 @@ impl Change<'_> {
     }
 }
 
-/// Published results of one path, and what they say.
-pub struct Told<'a> {
-    /// Differences of the path from the case; none for the path of the case itself.
+/// Published results of one path, and what they show.
+pub struct PathResults<'a> {
+    /// Differences of the path from the case; empty for the path of the case itself.
     pub set: &'a [String],
     pub explained: Explained<'a>,
 }

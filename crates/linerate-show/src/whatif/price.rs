@@ -1,4 +1,4 @@
-//! What a path costs, and what else moves bytes.
+//! Shows what a path costs, and compares it with other things that move bytes.
 
 use linerate_ceiling::Bounds;
 use linerate_explain::Best;
@@ -6,7 +6,7 @@ use linerate_explain::case::{Answer, Case};
 use linerate_units::Rate;
 
 use super::super::{Document, Tone};
-use super::{Change, Told};
+use super::{Change, PathResults};
 
 /// Writes the price of the computed goodput.
 pub(super) fn price(doc: &mut Document, change: &Change<'_>) {
@@ -26,9 +26,9 @@ pub(super) fn price(doc: &mut Document, change: &Change<'_>) {
     }
 }
 
-/// Writes the price of what the published results reached.
-pub(super) fn reached(doc: &mut Document, case: &Case, own: &[&Told<'_>]) {
-    let best = own.iter().find_map(|told| Best::of(told.explained.material));
+/// Writes the price of the highest rate among the published results.
+pub(super) fn reached(doc: &mut Document, case: &Case, own: &[&PathResults<'_>]) {
+    let best = own.iter().find_map(|reported| Best::of(reported.explained.material));
     let (Some(price), Some(best)) = (&case.price, best) else {
         return;
     };
@@ -42,14 +42,14 @@ pub(super) fn reached(doc: &mut Document, case: &Case, own: &[&Told<'_>]) {
     doc.entry("", &[(Tone::Plain, &text)], 2);
 }
 
-/// An amount with its currency, and what it is for: `10.09 to 10.10 JPY per hour`.
+/// An amount with its currency and its period: `10.09 to 10.10 JPY per hour`.
 pub(super) fn in_currency(amount: Bounds, currency: &str, per: &str) -> String {
     let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
     let per = if per.is_empty() { String::new() } else { format!(" per {per}") };
     format!("{} {currency}{per}", amount.words(digits))
 }
 
-/// The path among other things that move bytes, slowest first.
+/// Writes the path among other things that move bytes, the slowest first.
 pub(super) fn media(doc: &mut Document, case: &Case, answer: &Answer) {
     let Some(solved) = answer.forward.as_ref().filter(|_| !case.media.is_empty()) else {
         return;

@@ -1,5 +1,5 @@
-//! A path described by hand, for people: ceilings with what they come from, and what a change
-//! would bring.
+//! The result of `linerate whatif` as a page of text: a path described by hand, its ceilings and their inputs, and
+//! the effect of a change.
 
 use linerate_ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
 use linerate_explain::case::{Answer, FigureCheck, Host, Slot};
@@ -10,9 +10,9 @@ use super::super::document::Item;
 use super::super::import::text as results;
 use super::super::names::Names;
 use super::super::{Document, Tone};
-use super::{Change, Told, price};
+use super::{Change, PathResults, price};
 
-/// The whole page.
+/// The page of `linerate whatif`.
 pub fn page(change: &Change<'_>) -> Document {
     let mut doc = Document::new();
     let (case, answer) = change.after.unwrap_or(change.before);
@@ -25,8 +25,8 @@ pub fn page(change: &Change<'_>) -> Document {
     doc.gap();
     host(&mut doc, "near", &case.near);
     host(&mut doc, "far", &case.far);
-    let (own, others): (Vec<&Told<'_>>, Vec<_>) =
-        change.told.iter().partition(|told| told.set.is_empty());
+    let (own, others): (Vec<&PathResults<'_>>, Vec<_>) =
+        change.results.iter().partition(|reported| reported.set.is_empty());
     let (own, others) = match change.after {
         Some(_) => (Vec::new(), Vec::new()),
         None => (own, others),
@@ -34,8 +34,8 @@ pub fn page(change: &Change<'_>) -> Document {
     if change.after.is_none() {
         story(&mut doc, &case.story);
     }
-    for told in &own {
-        results::answer(&mut doc, &told.explained);
+    for reported in &own {
+        results::answer(&mut doc, &reported.explained);
     }
     doc.gap();
     ceilings(&mut doc, answer);
@@ -49,19 +49,19 @@ pub fn page(change: &Change<'_>) -> Document {
         published(&mut doc, change.checks);
         doc.gap();
     }
-    for told in &own {
-        results::figures(&mut doc, &told.explained);
+    for reported in &own {
+        results::figures(&mut doc, &reported.explained);
     }
-    for told in &others {
+    for reported in &others {
         doc.gap();
-        doc.heading(&format!("With {}", told.set.join(", ")));
-        results::answer(&mut doc, &told.explained);
-        results::figures(&mut doc, &told.explained);
+        doc.heading(&format!("With {}", reported.set.join(", ")));
+        results::answer(&mut doc, &reported.explained);
+        results::figures(&mut doc, &reported.explained);
     }
     doc
 }
 
-/// Writes the paragraphs of a story, wrapped again.
+/// Writes the paragraphs of a case's story, wrapped anew.
 fn story(doc: &mut Document, story: &str) {
     for paragraph in story.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let words: Vec<&str> = paragraph.split_whitespace().collect();
@@ -94,7 +94,7 @@ fn host(doc: &mut Document, side: &str, host: &Host) {
     doc.entry(side, &[(Tone::Plain, &words)], 2);
 }
 
-/// `near -> far`: as keys and stages name the hosts.
+/// A direction, with the words `near` and `far` that keys and stages use: `near -> far`.
 fn way_words(way: Direction) -> String {
     Names::sides().way(way)
 }
@@ -112,7 +112,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
     }
 }
 
-/// The text for a path without a ceiling.
+/// The text for a path without any known ceiling.
 pub(super) const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
@@ -139,7 +139,7 @@ pub(super) fn bound_way(way: Direction, solved: &Solution) -> String {
     format!("{}: {}, {}", way_words(way), rates(solved.goodput), bound(solved))
 }
 
-/// The limiting stage, and the next one.
+/// Words for the first limit, and for the next one.
 fn bound(solved: &Solution) -> String {
     let first = format!("bound by the {}", solved.binding.join(" or "));
     match &solved.next {
@@ -160,7 +160,8 @@ fn compared(doc: &mut Document, before: &Answer, after: &Answer, sets: &[String]
     compared_way(doc, "both at once", before.both.as_ref(), after.both.as_ref());
 }
 
-/// The goodput before and after in one line, then what binds; where nothing changes that is all one line.
+/// Writes the goodput before and after the change in one line, then what limits it; all in one line if nothing
+/// changes.
 fn compared_way(
     doc: &mut Document,
     label: &str,
@@ -193,7 +194,7 @@ fn compared_way(
     doc.detail(&[(Tone::Plain, &text)], 2);
 }
 
-/// The change of the goodput, as far as the two intervals show it.
+/// The change of the goodput as a ratio, as far as the two intervals show it.
 fn gain(before: Bounds, after: Bounds) -> String {
     let ratio = |a: f64, b: f64| a / b.max(1.0);
     // The same inputs are unknown before and after, so the lower ends of both intervals are compared, and the
@@ -204,7 +205,7 @@ fn gain(before: Bounds, after: Bounds) -> String {
     if least == most { least } else { format!("{least} to {most}") }
 }
 
-/// Writes the ceiling of each stage; those of the reverse direction only where they differ.
+/// Writes the ceiling of each stage; those of the reverse direction only if they differ.
 fn ceilings(doc: &mut Document, answer: &Answer) {
     let forward = answer.ceilings(Direction::Forward);
     let reverse = answer.ceilings(Direction::Reverse);
@@ -244,7 +245,7 @@ fn stages<'a>(
     }
 }
 
-/// `near.port.pcie gen2, x8; near.port.mps 128 to 512 (assumed)`.
+/// Inputs in words: `near.port.pcie gen2, x8; near.port.mps 128 to 512 (assumed)`.
 fn inputs(inputs: &[Input]) -> String {
     let one = |input: &Input| match input.source {
         Source::Given => format!("{} {}", input.key, input.value),
@@ -253,7 +254,7 @@ fn inputs(inputs: &[Input]) -> String {
     inputs.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// Writes the results that are no ceiling of goodput: estimates and the latency floor.
+/// Writes the results that are no ceilings of goodput: estimates and the lower bound of the latency.
 fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
@@ -289,7 +290,7 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
     }
 }
 
-/// How a figure looks beside the computed one.
+/// The tone of a published figure, by how it compares with the computed one.
 const fn tone(relation: Option<Relation>) -> Tone {
     match relation {
         Some(Relation::Reached | Relation::Inside | Relation::About | Relation::AboveFloor) => {
@@ -299,7 +300,7 @@ const fn tone(relation: Option<Relation>) -> Tone {
     }
 }
 
-/// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
+/// A rate in words, or both ends of an interval: `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
 pub(super) fn rates(bits: Bounds) -> String {
     bits.words(|v| Rate(v as u64).to_string())
 }

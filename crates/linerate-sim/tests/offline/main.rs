@@ -1,4 +1,4 @@
-//! What needs nothing of this machine: simulated paths, copied trees of other machines, statistics.
+//! Tests that use no network and no privileges of this machine: of simulated paths, their verdicts, and the statistics.
 
 mod sim;
 mod statistics;

@@ -1,10 +1,9 @@
-//! A study of the statistics: what the intervals of early-stopped comparisons are worth.
+//! A study of the statistics: how often the intervals of comparisons that stop early contain the true value.
 //!
-//! Each trial draws a class of noise, its size, a true ratio, and the ranges that two rival causes
-//! predict; slices of 5 ticks follow 2 ticks of wash-out, and the comparison stops as the judge
-//! does: when the interval lies inside one range and outside the other, or far outside of both.
-//! `LINERATE_TRIALS` sets the number of trials on noise (10,000), `LINERATE_RUNS` of those on
-//! simulated paths (500), `LINERATE_SEED` the seed.
+//! Each trial draws a class of noise, its size, a true ratio, and the ranges that two rival causes predict. Slices of 5
+//! ticks follow 2 ticks of washout. The comparison stops when the judge would stop it: when the interval is inside one
+//! range and outside the other, or far outside of both. `LINERATE_TRIALS` sets the number of trials on noise (10,000),
+//! `LINERATE_RUNS` the number of trials on simulated paths (500), `LINERATE_SEED` the seed.
 
 use linerate_facts::metric::WORKER_BYTES;
 use linerate_plan::path::Direction;
@@ -22,7 +21,7 @@ const EFFECTS: &[f64] = &[0.5, 0.7, 0.8, 1.25, 2.0];
 const CLASSES: &[&str] = &["white", "correlated", "steps", "heavy tails"];
 const MAX_BLOCKS: usize = 6;
 
-/// The results of a group of trials.
+/// Sums over a group of trials.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     trials: u32,
@@ -67,7 +66,7 @@ impl Tally {
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of one trial, counted apart")]
-/// One trial's outcome.
+/// The outcome of one trial.
 struct Trial {
     class: usize,
     truth: f64,
@@ -79,7 +78,7 @@ struct Trial {
     width: f64,
 }
 
-/// Upper 95 % bound of a share seen `hits` times in `n` (Clopper and Pearson).
+/// Returns the upper 95 % bound of a probability, if an event occurred `hits` times in `n` (Clopper and Pearson).
 fn upper_bound(hits: u32, n: u32) -> f64 {
     Beta::new(f64::from(hits) + 1.0, f64::from(n - hits)).map_or(1.0, |beta| beta.inverse_cdf(0.95))
 }
@@ -98,14 +97,14 @@ fn class(random: &mut Random, index: usize) -> Class {
     }
 }
 
-/// The predictions in play: "no gain", and an effect that is the true one more often than not.
+/// Returns the ranges that two causes predict: "no gain", and a range around an effect, which is mostly the true one.
 fn ranges(random: &mut Random, truth: f64) -> [Range; 2] {
     let known = EFFECTS.contains(&truth) && random.uniform() < 0.7;
     let effect = if known { truth } else { random.pick(EFFECTS) };
     [EQUAL, Range::new(0.95 * effect, 1.05 * effect)]
 }
 
-/// The range that the interval proves: inside it, outside the other.
+/// Returns the range that the interval proves: the interval is inside this range, and outside the other one.
 fn proved(ranges: &[Range; 2], interval: Interval) -> Option<Range> {
     let [a, b] = *ranges;
     [(a, b), (b, a)]
@@ -118,7 +117,7 @@ fn noise_size(random: &mut Random) -> f64 {
     0.005 * 30.0_f64.powf(random.uniform())
 }
 
-/// A trial on noise alone.
+/// Runs a trial whose goodput is nothing but noise and the true ratio.
 fn trial(random: &mut Random) -> Trial {
     let index = random.pick(&[0, 1, 2, 3]);
     let mut noise = Noise::new(class(random, index), noise_size(random), random.bits());
@@ -130,7 +129,7 @@ fn trial(random: &mut Random) -> Trial {
     })
 }
 
-/// Compares two settings as the judge does.
+/// Compares two settings in the same way as the judge.
 fn compare(
     truth: f64,
     ranges: &[Range; 2],
@@ -203,7 +202,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     assert!(upper_bound(all.wrong, all.trials) < 0.01, "{} wrong", all.wrong);
 }
 
-/// A kind of limit on a simulated path, the change that is tried, and its effect.
+/// Returns a simulated path with a random kind of limit, the changed setting to try, and the true effect of the change.
 fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
     let mut path = SimPath {
         rtt: Nanos::from_micros(200 + (800.0 * random.uniform()) as u64),
@@ -238,7 +237,7 @@ fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
     (path, after, truth)
 }
 
-/// Goodput of a slice on one set, counted as on real paths.
+/// Returns the payload of a slice with one set, after the washout as on real paths.
 fn slice(sim: &mut Sim, set: u32, measure: u64) -> f64 {
     let plan = StepPlan {
         index: 0,

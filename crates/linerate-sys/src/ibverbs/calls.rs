@@ -1,4 +1,4 @@
-//! Requests that the provider's functions build, without a list in memory (`ibv_wr_*`).
+//! Requests that functions of the provider build (`ibv_wr_*`), without a list in memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use super::abi::{Sge, WrUd, flag};
 use super::endpoint::Verb;
 use super::region::Remote;
 
-/// What begins a request.
+/// Function of the provider that begins a request, with its arguments.
 #[derive(Clone, Copy)]
 enum Operation {
     Send(Begin),
@@ -21,21 +21,21 @@ enum Operation {
     Add(BeginAdd, u32, u64),
 }
 
-/// What sets its payload.
+/// Function of the provider that sets the payload of a request.
 #[derive(Clone, Copy)]
 enum Payload {
     Inline(SetInline),
     Registered(SetPayload),
 }
 
-/// A queue pair whose provider builds requests.
+/// A queue pair whose provider has functions that build requests.
 #[derive(Clone, Copy)]
 pub(super) struct Builder(pub(super) NonNull<QpEx>);
 
 // SAFETY: objects of libibverbs may be used by any thread.
 unsafe impl Send for Builder {}
 
-/// Equal requests that are built one after the other, and posted together.
+/// Several equal requests, which are built one after the other and posted together.
 pub(super) struct Calls {
     qp: Builder,
     start: Begin,
@@ -46,22 +46,22 @@ pub(super) struct Calls {
     sge: Sge,
     /// Flags of each request.
     flags: c_uint,
-    /// Number of requests.
+    /// Number of requests that are posted together.
     len: usize,
 }
 
-// SAFETY: as for `Builder`; an address is an object of libibverbs as well.
+// SAFETY: as for `Builder`; an address handle is an object of libibverbs as well.
 unsafe impl Send for Calls {}
 
-/// One of the requests.
+/// Description of a request, which is posted several times.
 #[derive(Clone, Copy)]
 pub(super) struct Each {
     pub(super) verb: Verb,
     pub(super) sge: Sge,
     pub(super) inline: bool,
-    /// Where it goes in the other end's memory.
+    /// Destination or source in the other end's memory.
     pub(super) remote: Remote,
-    /// Where a datagram goes.
+    /// Destination of a datagram; `None` for other services.
     pub(super) address: Option<WrUd>,
 }
 
@@ -69,9 +69,9 @@ impl Calls {
     /// Prepares `len` requests; `None` if the queue pair lacks one of the functions.
     ///
     /// # Safety
-    /// The queue pair exists as long as the value.
+    /// The queue pair exists as long as the returned value.
     pub(super) unsafe fn new(qp: Builder, each: Each, len: usize) -> Option<Self> {
-        // SAFETY: the queue pair exists, and functions of it never change.
+        // SAFETY: the queue pair exists, and its function pointers never change.
         let of = unsafe { qp.0.as_ref() };
         let Remote { address, key, .. } = each.remote;
         let operation = match each.verb {
@@ -100,22 +100,24 @@ impl Calls {
                 Payload::Registered(of.wr_set_sge?)
             },
             sge: each.sge,
-            // Soft-RoCE needs the flag, though the setter of inline payload says as much: without it, the copied payload is
-            // taken for a list of places in memory (rdma-core 44.0, Linux 6.1: findings/rxe-inline-needs-flag.sh).
+            // Soft-RoCE needs this flag, although the function for inline payload implies it. Without the flag, the
+            // copied payload is interpreted as a list of addresses (rdma-core 44.0, Linux 6.1:
+            // findings/rxe-inline-needs-flag.sh).
             flags: if each.inline { flag::INLINE } else { 0 },
             len,
         })
     }
 
-    /// Posts the requests; returns an error number, zero for success. The last one completes if it is `signalled`, with
-    /// `id`. Each has the immediate value, in network order, if its operation has one.
+    /// Posts the requests; returns an error number, or zero for success. If `signalled`,
+    /// the last request reports a completion with the number `id`. Each request has the
+    /// immediate value, in network byte order, if its operation has one.
     ///
     /// # Safety
-    /// The memory that the payload names is registered.
+    /// The memory with the payload is registered.
     #[inline]
     pub(super) unsafe fn post(&mut self, signalled: bool, id: u64, immediate: u32) -> c_int {
         let qp = self.qp.0.as_ptr();
-        // SAFETY: the queue pair exists, and all functions are its own. A provider copies what it is given.
+        // SAFETY: the queue pair exists, and all functions belong to it. A provider copies the arguments.
         unsafe {
             (self.start)(qp);
             for left in (0..self.len).rev() {
@@ -131,7 +133,7 @@ impl Calls {
     /// Builds one request.
     ///
     /// # Safety
-    /// As for [`Calls::post`]; the queue pair was started.
+    /// As for [`Calls::post`]; the function that starts the requests was called.
     #[inline]
     unsafe fn build(&mut self, immediate: u32) {
         let qp = self.qp.0.as_ptr();
@@ -181,7 +183,7 @@ mod tests {
         saw("start".to_owned());
     }
     unsafe extern "C" fn send(qp: *mut QpEx) {
-        // SAFETY: the test passes a queue pair that lives.
+        // SAFETY: the test passes a queue pair that still exists.
         let (id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
         saw(format!("send {id} {flags}"));
     }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     fn pair() -> Box<QpEx> {
-        // SAFETY: zeros are values of all fields.
+        // SAFETY: zeroes are valid values of all fields.
         let mut qp: Box<QpEx> = Box::new(unsafe { std::mem::zeroed() });
         qp.wr_start = Some(start);
         qp.wr_send = Some(send);
@@ -229,7 +231,7 @@ mod tests {
         }
     }
 
-    /// What the provider sees of requests that are posted once.
+    /// Posts `len` requests once; returns the calls that the provider's functions received.
     fn posted(each: Each, len: usize) -> Option<Vec<String>> {
         let mut qp = pair();
         // SAFETY: the queue pair lives through this function, and no device reads the memory.

@@ -7,7 +7,7 @@ use super::abi::{RecvWr, SendWr, Sge, flag};
 
 /// A request that can be linked to another one.
 pub(super) trait Link: Copy {
-    /// Sets the payload, and the request that follows.
+    /// Sets the payload, and the request that follows in the chain.
     fn link(&mut self, sge: *mut Sge, next: *mut Self);
 }
 
@@ -23,17 +23,17 @@ impl Link for RecvWr {
     }
 }
 
-/// Equal requests in a chain. They are only accessed by pointers: each refers to the next one.
+/// Equal requests that are linked to a chain. Each points to the next one, so they are only accessed by pointers.
 pub(super) struct Chain<W: Link> {
     wrs: NonNull<[W]>,
     sge: NonNull<Sge>,
 }
 
-// SAFETY: the pointers refer to memory that this value alone owns.
+// SAFETY: the pointers refer to memory that only this value owns.
 unsafe impl<W: Link> Send for Chain<W> {}
 
 impl<W: Link> Chain<W> {
-    /// Makes a chain of `len` requests, at least one, all with the same payload.
+    /// Makes a chain of `len` requests (at least one) with the same payload.
     pub(super) fn new(wr: W, sge: Sge, len: usize) -> Self {
         let sge = NonNull::from(Box::leak(Box::new(sge)));
         let wrs = NonNull::from(Box::leak(vec![wr; len.max(1)].into_boxed_slice()));
@@ -47,17 +47,17 @@ impl<W: Link> Chain<W> {
         chain
     }
 
-    /// Returns the number of requests.
+    /// Returns the number of requests in the chain.
     pub(super) const fn len(&self) -> usize {
         self.wrs.len()
     }
 
-    /// Returns a request of the chain, which must have it.
+    /// Returns the request with this index, which must be less than the length.
     const fn at(&self, index: usize) -> *mut W {
         self.first().wrapping_add(index)
     }
 
-    /// Returns the first request.
+    /// Returns the first request of the chain.
     #[inline]
     pub(super) const fn first(&self) -> *mut W {
         self.wrs.as_ptr().cast()
@@ -65,7 +65,8 @@ impl<W: Link> Chain<W> {
 }
 
 impl Chain<SendWr> {
-    /// Sets whether the last request completes, by which number, and its immediate value in network order.
+    /// Sets whether the last request reports a completion, the number of
+    /// that completion, and the immediate value in network byte order.
     #[inline]
     pub(super) fn sign(&mut self, signalled: bool, id: u64, immediate: u32) {
         let last = self.at(self.len() - 1);
@@ -81,7 +82,8 @@ impl Chain<SendWr> {
 
 impl<W: Link> Drop for Chain<W> {
     fn drop(&mut self) {
-        // SAFETY: both were made by leaking a box, and no pointer to them is used any more: a provider copies requests.
+        // SAFETY: both pointers were made by leaking a box, and are
+        // not used any more, because a provider copies requests.
         unsafe {
             drop(Box::from_raw(self.wrs.as_ptr()));
             drop(Box::from_raw(self.sge.as_ptr()));
@@ -119,7 +121,7 @@ mod tests {
             let mut seen = Vec::new();
             let mut at = chain.first();
             while !at.is_null() {
-                // SAFETY: the chain has this request, and lives.
+                // SAFETY: the request is part of the chain, which still exists.
                 let (wr, sge) = unsafe { (*at, *(*at).sg_list) };
                 assert_eq!((sge.addr, sge.length, sge.lkey), (1, 2, 3));
                 seen.push((wr.wr_id, wr.send_flags, wr.imm_data));

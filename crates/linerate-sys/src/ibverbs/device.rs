@@ -1,4 +1,4 @@
-//! Devices and their ports.
+//! RDMA devices and their ports.
 
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ struct List {
 impl List {
     fn get(library: &'static Library) -> Result<Self, Refused> {
         let mut len: c_int = 0;
-        // SAFETY: the number is written to a variable that lives through the call.
+        // SAFETY: the number is written to a variable that lives during the call.
         let at = unsafe { (library.ibv_get_device_list)(&raw mut len) };
         if at.is_null() {
             return Err(Refused::last("ibv_get_device_list"));
@@ -32,9 +32,9 @@ impl List {
         (0..self.len).map(|n| unsafe { *self.at.add(n) })
     }
 
-    /// Returns the name of a device of the list, such as `mlx5_0`.
+    /// Returns the name of a device in the list, such as `mlx5_0`.
     fn name(&self, device: *mut super::abi::Device) -> String {
-        // SAFETY: the device is one of the list, which is not freed yet; its name ends with a zero.
+        // SAFETY: the device is in the list, which is not freed yet; its name ends with a zero byte.
         let name = unsafe { CStr::from_ptr((self.library.ibv_get_device_name)(device)) };
         name.to_string_lossy().into_owned()
     }
@@ -42,12 +42,12 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: the list is one of the library's that was not freed. Devices that were opened stay open.
+        // SAFETY: the list was returned by the library and is not freed yet. Devices that were opened stay open.
         unsafe { (self.library.ibv_free_device_list)(self.at) }
     }
 }
 
-/// A device that is open.
+/// An open RDMA device.
 pub struct Device {
     pub(super) library: &'static Library,
     pub(super) context: Owned<Context>,
@@ -56,31 +56,31 @@ pub struct Device {
 // SAFETY: all functions of the library that take a context may be called by several threads at a time.
 unsafe impl Sync for Device {}
 
-/// Numbers of what a device can hold.
+/// Limits of a device: how many objects or requests it supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most requests in a queue.
+    /// Largest number of requests in a queue.
     pub requests: u32,
-    /// Most completions in a completion queue.
+    /// Largest number of completions in a completion queue.
     pub completions: u32,
-    /// Most reads and atomic operations that a queue pair may have in flight.
+    /// Largest number of reads and atomic operations that a queue pair may have in flight.
     pub reads_out: u32,
-    /// Most reads and atomic operations of the other end that a queue pair answers at a time.
+    /// Largest number of reads and atomic operations of the other end that a queue pair serves at the same time.
     pub reads_in: u32,
-    /// Whether it carries out atomic operations.
+    /// Whether the device supports atomic operations.
     pub atomics: bool,
 }
 
 /// A port of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Port {
-    /// Bytes of payload in the largest packet.
+    /// MTU in force: bytes of payload in a packet.
     pub mtu: u32,
-    /// The same in the largest packet that the port supports.
+    /// Largest MTU that the port supports, in bytes.
     pub mtu_most: u32,
-    /// Most bytes in a message.
+    /// Size of the largest message, in bytes.
     pub message: u32,
-    /// Local identifier that the subnet manager gave it; zero if it has none.
+    /// LID, the local identifier that the subnet manager gave the port; zero if the port has none.
     pub lid: u16,
 }
 
@@ -91,7 +91,7 @@ impl Device {
         let Some(device) = list.devices().find(|device| list.name(*device) == name) else {
             return Ok(None);
         };
-        // SAFETY: the device is one of the list, which is not freed yet. The context is closed once, by its owner.
+        // SAFETY: the device is in the list, which is not freed yet. The context is closed once, by its owner.
         let context = unsafe {
             let context = (library.ibv_open_device)(device);
             Owned::take("ibv_open_device", context, library.ibv_close_device)
@@ -99,10 +99,10 @@ impl Device {
         Ok(Some(Arc::new(Self { library, context })))
     }
 
-    /// Returns what the device can hold.
+    /// Returns the limits of the device.
     pub fn limits(&self) -> Result<Limits, Refused> {
         let mut attr = MaybeUninit::<DeviceAttr>::zeroed();
-        // SAFETY: the context is open, and the structure is as large as the library's.
+        // SAFETY: the context is open, and the structure is as large as in the library.
         let result =
             unsafe { (self.library.ibv_query_device)(self.context.as_ptr(), attr.as_mut_ptr()) };
         Refused::check("ibv_query_device", result)?;
@@ -118,10 +118,10 @@ impl Device {
         })
     }
 
-    /// Returns a port, numbered from 1.
+    /// Returns the attributes of a port. Ports are numbered from 1.
     pub fn port(&self, number: u8) -> Result<Port, Refused> {
         let mut attr = MaybeUninit::<PortAttr>::zeroed();
-        // SAFETY: the context is open, and the structure is larger than that of any version of the library.
+        // SAFETY: the context is open, and the structure is larger than in any version of the library.
         let result = unsafe {
             (self.library.ibv_query_port)(self.context.as_ptr(), number, attr.as_mut_ptr())
         };
@@ -136,7 +136,7 @@ impl Device {
         })
     }
 
-    /// Returns an entry of a port's table of GIDs.
+    /// Returns an entry of a port's GID table.
     pub fn gid(&self, port: u8, index: u32) -> Result<[u8; 16], Refused> {
         let mut gid = [0; 16];
         let index = c_int::try_from(index).unwrap_or(c_int::MAX);
@@ -149,7 +149,7 @@ impl Device {
     }
 }
 
-/// Returns the bytes of `enum ibv_mtu`: 1 is 256, 5 is 4096. Zero if the number is none of these.
+/// Returns the bytes of a number of `enum ibv_mtu`: 1 is 256, 5 is 4096. Returns zero if the number is none of these.
 fn mtu_bytes(number: c_int) -> u32 {
     match number {
         1..=5 => 128 << number,
@@ -157,7 +157,7 @@ fn mtu_bytes(number: c_int) -> u32 {
     }
 }
 
-/// Returns the number of `enum ibv_mtu`; the next smaller one if there is none of this size.
+/// Returns the number of `enum ibv_mtu` for an MTU; if there is none for this size, that of the next smaller one.
 pub(super) const fn mtu_number(bytes: u32) -> c_int {
     match bytes {
         0..512 => 1,

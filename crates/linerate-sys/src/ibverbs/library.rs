@@ -1,4 +1,4 @@
-//! libibverbs, loaded when it is first needed: a host without it runs everything else.
+//! libibverbs, which is loaded when it is first needed. On a host without it, all other functions of linerate work.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -9,15 +9,15 @@ use super::abi::{
     QpInitAttr,
 };
 
-/// File name of the library, with the version of its interface.
+/// File name of the library, with the version of its binary interface.
 const NAME: &CStr = c"libibverbs.so.1";
 
 /// Why the library cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// The library cannot be loaded. The text is the loader's own.
+    /// The library cannot be loaded. The text is that of the dynamic loader.
     Library(String),
-    /// The library lacks a function.
+    /// The library lacks this function.
     Function(&'static str),
 }
 
@@ -32,13 +32,13 @@ impl std::fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Declares the functions of the library once: field, type and symbol. Older versions lack those that are optional.
+/// Declares each function of the library once: its field, type and symbol. Older versions lack the optional function.
 macro_rules! functions {
     (
         $($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*
         [optional] $only:ident: fn($($of:ty),*) -> $to:ty;
     ) => {
-        /// The loaded library: its functions. It is never unloaded.
+        /// Functions of the loaded library. The library is never unloaded.
         #[derive(Debug)]
         pub struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
@@ -46,10 +46,10 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Looks all functions up in a library that was loaded.
+            /// Looks up all functions in the loaded library.
             fn lookup(handle: *mut c_void) -> Result<Self, Missing> {
-                // SAFETY: each symbol is the function of that name, whose signature the table declares as the header of
-                // this version of the interface does. A null pointer is no function.
+                // SAFETY: each symbol is the function of that name. The table declares the signature that the header of
+                // this version of the interface has. A null pointer becomes `None`.
                 unsafe {
                     Ok(Self {
                         $($name: std::mem::transmute::<
@@ -68,10 +68,10 @@ macro_rules! functions {
     };
 }
 
-/// Returns a function of a library, or null.
+/// Returns the address of a function in a library, or null.
 ///
 /// # Safety
-/// The handle is that of a library which stays loaded; the name ends with a zero.
+/// The handle belongs to a library that stays loaded; the name ends with a zero byte.
 unsafe fn symbol(handle: *mut c_void, name: &str) -> *mut c_void {
     // SAFETY: as for this function.
     unsafe { libc::dlsym(handle, name.as_ptr().cast::<c_char>()) }
@@ -105,26 +105,27 @@ functions! {
 }
 
 impl Library {
-    /// Returns the library, loaded by the first call.
+    /// Returns the library. The first call loads it.
     pub fn load() -> Result<&'static Self, Missing> {
         static LIBRARY: OnceLock<Result<Library, Missing>> = OnceLock::new();
         LIBRARY.get_or_init(|| Self::lookup(open(NAME)?)).as_ref().map_err(Clone::clone)
     }
 }
 
-/// Loads a library for the rest of the process.
+/// Loads a library until the process ends.
 fn open(name: &CStr) -> Result<*mut c_void, Missing> {
-    // SAFETY: the library's initialisation code runs, as that of any library that a program is linked with.
+    // SAFETY: the initialisation code of the library runs, as that of any library with which a program is linked.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if !handle.is_null() {
         return Ok(handle);
     }
-    // SAFETY: the call returns null or the text of this thread's last error, which stays until its next call.
+    // SAFETY: the call returns null, or the text of this thread's
+    // last error, which stays valid until the next such call.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return Err(Missing::Library("no reason is given".to_owned()));
     }
-    // SAFETY: the text is not null and ends with a zero.
+    // SAFETY: the text is not null and ends with a zero byte.
     let text = unsafe { CStr::from_ptr(text) };
     Err(Missing::Library(text.to_string_lossy().into_owned()))
 }

@@ -1,4 +1,4 @@
-//! How queues are made.
+//! Functions that make completion queues and queue pairs.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -11,7 +11,7 @@ use super::endpoint::{QueuePlan, Service};
 use super::region::Region;
 use super::{Owned, Refused};
 
-/// Makes the channel by which a device wakes a thread.
+/// Makes the completion channel, by which a device wakes a thread.
 pub(super) fn channel(device: &Device) -> Result<Owned<CompChannel>, Refused> {
     let library = device.library;
     // SAFETY: the context is open, and the channel is destroyed after its queues.
@@ -21,7 +21,7 @@ pub(super) fn channel(device: &Device) -> Result<Owned<CompChannel>, Refused> {
     }
 }
 
-/// Makes a queue with room for `most` completions, which one of the device's interrupts reports.
+/// Makes a completion queue with room for `most` completions. Interrupt `vector` of the device reports them.
 pub(super) fn completions(
     device: &Device,
     most: u32,
@@ -40,22 +40,22 @@ pub(super) fn completions(
     }
 }
 
-/// A queue pair that was made.
+/// A new queue pair, and what was granted for it.
 pub(super) struct Made {
     pub(super) qp: Owned<Qp>,
-    /// The same for functions that build requests, if its provider has them.
+    /// The queue pair in the form that the provider's functions for requests need; `None` if it has no such functions.
     pub(super) calls: Option<Builder>,
-    /// Inline payload that was granted.
+    /// Number of inline payload bytes that were granted.
     pub(super) inline: u32,
 }
 
-/// Makes a queue pair.
+/// Makes a queue pair. If the device refuses it, tries again with less inline payload.
 pub(super) fn queue_pair(
     region: &Region,
     plan: &QueuePlan,
     queues: [&Owned<Cq>; 2],
 ) -> Result<Made, Refused> {
-    // Which of its numbers a device refuses is not reported. Only this one can be lowered without a loss.
+    // A device does not report which number it refuses. Only the size of inline payload can be reduced without a loss.
     let mut result = made(region, plan, queues, plan.inline);
     for inline in smaller(plan.inline) {
         if result.is_ok() {
@@ -66,15 +66,15 @@ pub(super) fn queue_pair(
     result
 }
 
-/// The sizes of inline payload that are asked for one after the other where a device refuses `asked`.
+/// Returns the sizes of inline payload that are tried, one after the other, if a device refuses `requested` bytes.
 //= torvalds/linux, drivers/infiniband/hw/bnxt_re/qplib_fp.h: BNXT_QPLIB_SWQE_MAX_INLINE_LENGTH, 96
 //= torvalds/linux, drivers/infiniband/hw/irdma/i40iw_hw.h: I40IW_MAX_INLINE_DATA_SIZE, 48
-fn smaller(asked: u32) -> impl Iterator<Item = u32> {
+fn smaller(requested: u32) -> impl Iterator<Item = u32> {
     let sizes = [2048, 1024, 512, 256, 128, 96, 64, 48, 32, 16, 0];
-    sizes.into_iter().filter(move |size| *size < asked)
+    sizes.into_iter().filter(move |size| *size < requested)
 }
 
-/// Makes a queue pair with room for inline payload.
+/// Makes a queue pair with room for `inline` bytes of inline payload.
 fn made(
     region: &Region,
     plan: &QueuePlan,
@@ -88,7 +88,7 @@ fn made(
         attr = attributes(region, plan, queues, inline);
         (plain(region, &mut attr)?, None)
     };
-    // The library writes back what was granted, which may be more.
+    // The library has stored the granted size, which may be larger than the requested one.
     let inline = attr.cap.max_inline_data.min(plan.inline);
     Ok(Made { qp, calls, inline })
 }
@@ -125,11 +125,11 @@ fn attributes(
     }
 }
 
-/// Requests of unreliable datagrams, and of unreliable connections.
+/// Operations of unreliable datagrams, and of unreliable connections.
 const DATAGRAMS: u64 = send_ops::SEND | send_ops::SEND_WITH_IMM;
 const UNRELIABLE: u64 = DATAGRAMS | send_ops::WRITE | send_ops::WRITE_WITH_IMM;
 
-/// Makes a queue pair with functions that build requests; `None` if they are not wanted or the provider has none.
+/// Makes a queue pair with functions that build requests; `None` if they are not requested or the provider has none.
 fn with_calls(
     region: &Region,
     plan: &QueuePlan,
@@ -137,8 +137,8 @@ fn with_calls(
 ) -> Option<(Owned<Qp>, Builder)> {
     let device = &region.device;
     let convert = device.library.ibv_qp_to_qp_ex.filter(|_| plan.calls)?;
-    // SAFETY: the context is open. Domain and queues exist, and outlive the queue pair, as the order of `Endpoint`'s fields
-    // says.
+    // SAFETY: the context is open. The protection domain and the queues exist, and outlive the queue pair because of
+    // the order of the fields of `Endpoint`.
     unsafe {
         let context = device.context.as_ptr();
         let made = creator(context)?(context, attr);
@@ -148,7 +148,7 @@ fn with_calls(
     }
 }
 
-/// Makes a queue pair to which lists of requests are posted.
+/// Makes a queue pair without such functions: lists of requests are posted to it.
 fn plain(region: &Region, attr: &mut QpInitAttr) -> Result<Owned<Qp>, Refused> {
     let library = region.device.library;
     // SAFETY: as in `with_calls`.
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_device_that_refuses_is_asked_for_less_down_to_nothing() {
-        let all = |asked| smaller(asked).collect::<Vec<_>>();
+        let all = |requested| smaller(requested).collect::<Vec<_>>();
         assert_eq!(all(220), [128, 96, 64, 48, 32, 16, 0]);
         assert_eq!(all(64), [48, 32, 16, 0], "not the same again");
         assert_eq!(all(4096)[0], 2048);

@@ -1,8 +1,8 @@
 //! RDMA through libibverbs: devices, queue pairs, and the memory that they may access.
 //!
 //! The library is loaded when it is first needed ([`Library::load`]), so that a program starts without it. An
-//! [`Endpoint`] owns a queue pair with its completion queues and one [region](Endpoint::region) of registered memory.
-//! Requests name places in that region alone, and the region lives longer than the queue pair.
+//! [`Endpoint`] owns queue pairs with their completion queues, and one [region](Endpoint::region) of registered memory.
+//! Requests can only use memory of that region, which lives longer than the queue pairs.
 
 #![expect(unsafe_code, reason = "libibverbs has no safe binding that a program can start without")]
 
@@ -28,10 +28,10 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 
-/// A call of the library that failed.
+/// Error of a call of the library.
 #[derive(Debug)]
 pub struct Refused {
-    /// Name of the function, such as `ibv_create_qp`.
+    /// Name of the function that failed, such as `ibv_create_qp`.
     pub call: &'static str,
     /// Error that the library reported.
     pub source: io::Error,
@@ -50,12 +50,12 @@ impl std::error::Error for Refused {
 }
 
 impl Refused {
-    /// The error of a function that sets `errno`.
+    /// Returns the error of a function that has set `errno`.
     fn last(call: &'static str) -> Self {
         Self { call, source: io::Error::last_os_error() }
     }
 
-    /// Checks what a function returns: an error number, zero for success. Some return -1 and set `errno`.
+    /// Checks the result of a function: an error number, or zero for success. Some functions return -1 and set `errno`.
     #[inline]
     fn check(call: &'static str, result: c_int) -> Result<(), Self> {
         if result == 0 {
@@ -73,17 +73,17 @@ impl Refused {
     }
 }
 
-/// An object that the library made, and the function that destroys it.
+/// An object that the library has made, and the function that destroys it.
 struct Owned<T> {
     at: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
 }
 
 impl<T> Owned<T> {
-    /// Takes an object from a function that returns null and sets `errno` if it fails.
+    /// Takes ownership of an object. The function that made it returns null and sets `errno` if it fails.
     ///
     /// # Safety
-    /// `made` is null, or an object that nothing else destroys, for which `destroy` is the right function.
+    /// `made` is null, or an object that nothing else destroys and that `destroy` can destroy.
     unsafe fn take(
         call: &'static str,
         made: *mut T,
@@ -100,8 +100,8 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: the object exists until here, and its maker promised that this function destroys it. A failure, for
-        // example of a device that was removed, leaves nothing to be done.
+        // SAFETY: the object exists until here, and the caller of `take` promised that this function destroys it. If
+        // that fails, for example because the device was removed, nothing can be done.
         unsafe {
             (self.destroy)(self.at.as_ptr());
         }

@@ -1,4 +1,4 @@
-//! Memory that a device may access.
+//! Memory that an RDMA device may access.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr;
@@ -10,21 +10,21 @@ use super::device::Device;
 use super::{Owned, Refused};
 use crate::array::Array;
 
-/// Memory of an end that the other end may access.
+/// Memory of one end that the other end may access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// Address in the process of the end that has it.
+    /// Address of the memory in the process that owns it.
     pub address: u64,
-    /// Key that permits the access.
+    /// Key that permits access to the memory.
     pub key: u32,
     /// Size in bytes.
     pub len: u64,
 }
 
-/// Registered memory with a protection domain of its own.
+/// Registered memory with its own protection domain.
 ///
-/// The device may read and write it at any time, at the request of the other end as well. No reference to its bytes
-/// exists: they are copied in and out, and nothing is derived from them but a comparison with expected bytes.
+/// The device may read and write this memory at any time, also on request of the other end. No reference to its bytes
+/// exists: they are only copied in and out, and compared with expected bytes.
 pub struct Region {
     mr: Owned<Mr>,
     pub(super) pd: Owned<Pd>,
@@ -34,11 +34,11 @@ pub struct Region {
 }
 
 impl Region {
-    /// Allocates and registers `len` bytes, at least one. They are near the CPU of the calling thread. The other end may
-    /// access them only if it is told their address and key.
+    /// Allocates and registers `len` bytes, at least one, near the CPU of the calling thread. The other end can access
+    /// them only if it knows their address and key.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, Refused> {
         let library = device.library;
-        // SAFETY: the context is open, and the domain is deallocated once.
+        // SAFETY: the context is open, and the protection domain is deallocated once.
         let pd = unsafe {
             let pd = (library.ibv_alloc_pd)(device.context.as_ptr());
             Owned::take("ibv_alloc_pd", pd, library.ibv_dealloc_pd)
@@ -49,8 +49,8 @@ impl Region {
             | access::REMOTE_WRITE
             | access::REMOTE_READ
             | access::REMOTE_ATOMIC;
-        // SAFETY: the memory is this value's own mapping. The fields are dropped in their order, so that it is
-        // unmapped after the device lost access to it.
+        // SAFETY: the memory is the mapping of this value. The fields are dropped in their order, so that the memory is
+        // unmapped after the device has lost access to it.
         let mr = unsafe {
             let start = memory.as_mut_ptr().cast();
             let mr = (library.ibv_reg_mr)(pd.as_ptr(), start, len, allowed as c_int);
@@ -59,25 +59,25 @@ impl Region {
         Ok(Self { mr, pd, memory, device: Arc::clone(device) })
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes of the memory.
     pub fn size(&self) -> usize {
         self.memory.size()
     }
 
-    /// Returns what the other end must know to access the memory.
+    /// Returns the address, key and size that the other end needs to access the memory.
     pub fn remote(&self) -> Remote {
         // SAFETY: the region is registered, and the library does not change the structure any more.
         let key = unsafe { (*self.mr.as_ptr()).rkey };
         Remote { address: self.memory.start() as u64, key, len: self.memory.size() as u64 }
     }
 
-    /// Returns the address of `len` bytes at an offset, and the key for requests of this end.
+    /// Returns the address of `len` bytes at an offset, and the key that requests of this end need.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside the memory.
     pub(super) fn local(&self, offset: usize, len: usize) -> (u64, u32) {
         let start = self.at(offset, len) as u64;
-        // SAFETY: as in `remote`.
+        // SAFETY: the region is registered, and the library does not change the structure any more.
         (start, unsafe { (*self.mr.as_ptr()).lkey })
     }
 
@@ -92,44 +92,45 @@ impl Region {
         self.memory.start().wrapping_add(offset)
     }
 
-    /// Returns one byte as it is now.
+    /// Returns the current value of one byte.
     ///
     /// # Panics
-    /// If it is outside.
+    /// If the byte is outside the memory.
     #[inline]
     pub fn byte(&self, offset: usize) -> u8 {
-        // SAFETY: the byte is inside the mapping. The device may write it meanwhile: a byte is read whole.
+        // SAFETY: the byte is inside the mapping. The device may write
+        // it at the same time, but a single byte is read as a whole.
         let byte = unsafe { ptr::read_volatile(self.at(offset, 1)) };
         fence(Ordering::Acquire);
         byte
     }
 
-    /// Sets one byte.
+    /// Sets one byte of the memory.
     ///
     /// # Panics
-    /// If it is outside.
+    /// If the byte is outside the memory.
     #[inline]
     pub fn set_byte(&mut self, offset: usize, byte: u8) {
         fence(Ordering::Release);
-        // SAFETY: the byte is inside the mapping, which this value alone accesses from this process.
+        // SAFETY: the byte is inside the mapping, which no other value of this process accesses.
         unsafe { ptr::write_volatile(self.at(offset, 1).cast_mut(), byte) }
     }
 
-    /// Copies bytes to an offset.
+    /// Copies bytes to an offset in the memory.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside the memory.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len()).cast_mut();
-        // SAFETY: the range is inside the mapping, and no reference to it exists. Bytes that the device writes
-        // meanwhile end up mixed with these, which is tolerated.
+        // SAFETY: the range is inside the mapping, and no reference to it exists. If the device writes at the same
+        // time, the memory contains a mix of both, which is tolerated.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
-    /// Returns whether the bytes at an offset are those of `expected`.
+    /// Returns whether the memory at an offset contains the bytes `expected`.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside the memory.
     pub fn holds(&self, offset: usize, expected: &[u8]) -> bool {
         let mut part = [0; 4096];
         let parts = expected.chunks(part.len()).zip((offset..).step_by(4096));
@@ -142,13 +143,14 @@ impl Region {
         parts.all(|same| same)
     }
 
-    /// Copies bytes from an offset.
+    /// Copies bytes from an offset in the memory to `into`.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside the memory.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let from = self.at(offset, into.len());
-        // SAFETY: as in `write`.
+        // SAFETY: the range is inside the mapping, and no reference to it exists. The device may write at the same
+        // time; a mix of old and new bytes is tolerated.
         unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
     }
 }

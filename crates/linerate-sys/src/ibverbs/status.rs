@@ -1,4 +1,4 @@
-//! How requests end.
+//! Status of completed requests.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub u32);
 
-/// What each status means, by its number.
+/// Meaning of each status, by its number.
 //= rdma-core 65.0, libibverbs/man/ibv_poll_cq.3.md; InfiniBand Architecture Specification 1.4, section 11.6.2
 const MEANINGS: [&str; 24] = [
     "success",
@@ -37,11 +37,11 @@ const MEANINGS: [&str; 24] = [
 ];
 
 impl Status {
-    /// The request was carried out.
+    /// The request was completed without an error.
     pub const SUCCESS: Self = Self(0);
     /// A message is longer than the receive buffer, or than the port allows.
     pub const LOCAL_LENGTH: Self = Self(1);
-    /// The queue pair was already in error.
+    /// The queue pair was already in the error state.
     pub const FLUSHED: Self = Self(5);
     /// The other end refused a request.
     pub const REMOTE_INVALID: Self = Self(9);
@@ -56,7 +56,7 @@ impl Status {
         Self(raw.cast_unsigned())
     }
 
-    /// Returns what the status means, as a fragment.
+    /// Returns the meaning of the status, as a sentence fragment.
     pub fn meaning(self) -> &'static str {
         MEANINGS.get(self.0 as usize).unwrap_or(&"a status that this version does not know")
     }

@@ -1,4 +1,4 @@
-//! A continuous receive, into buffers that were given to the kernel before.
+//! A receive that stays active (multishot). It writes to buffers that were passed to the kernel before.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes later")]
 
@@ -12,29 +12,29 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use super::provided::{GROUP, Provided};
 use super::{enter, failed, full};
 
-/// Entries of the submission queue: a receive, and its cancellation.
+/// Number of entries in the submission queue: room for a receive and its cancellation.
 const ENTRIES: u32 = 4;
-/// User data of requests, which their completions carry.
+/// User data of the two kinds of requests; it identifies their completions.
 const RECEIVE: u64 = 1;
 const CANCEL: u64 = 2;
-/// Number and length of waits for the end of a receive, which normally comes at once.
+/// Number and length of the waits for the end of a receive, which normally ends at once.
 const TRIES: usize = 10;
 const TRY: Duration = Duration::from_millis(100);
 
-/// Receives the bytes of one stream. It belongs to the thread that made it: the kernel refuses requests of other
-/// threads.
+/// Receives the bytes of one stream. It must be used by the thread
+/// that made it: the kernel refuses requests of other threads.
 pub struct Receiver {
     ring: IoUring,
-    /// Buffers, which are freed only when no receive is in progress that could write to them.
+    /// Buffers. They are freed only when no receive is in progress that could write to them.
     buffers: ManuallyDrop<Provided>,
     /// Socket of the receive in progress; `None` if there is none.
     armed: Option<RawFd>,
-    /// Whether a cancellation was requested.
+    /// Whether the cancellation of the receive was requested.
     ending: bool,
     part: Option<Part>,
 }
 
-/// Bytes of one completion that are not consumed yet.
+/// Bytes of one completion that were not returned yet.
 struct Part {
     buffer: u16,
     at: usize,
@@ -42,22 +42,22 @@ struct Part {
 }
 
 impl Receiver {
-    /// Makes `count` buffers of `size` bytes, both at least one, and gives them to the kernel. Fails as
-    /// [`super::Sender::new`] does, with `EINVAL` before 6.1.
+    /// Makes `count` buffers of `size` bytes, both at least one, and passes them to the kernel. Fails as
+    /// [`super::Sender::new`] does, and with `EINVAL` before Linux 6.1.
     pub fn new(size: u32, count: u16) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
-            // The queue has room for one completion per buffer, for the end of a receive, and for its cancellation.
+            // The queue has room for one completion of each buffer, for the end of a receive, and for its cancellation.
             .setup_cqsize(u32::from(count) + 8)
             .build(ENTRIES)?;
         let buffers = ManuallyDrop::new(Provided::new(&ring, size, count)?);
         Ok(Self { ring, buffers, armed: None, ending: false, part: None })
     }
 
-    /// Returns the next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing
-    /// arrived. It calls the kernel only if it may `wait` and nothing is available. All calls must use the same
-    /// socket.
+    /// Returns the next bytes of the stream, at most `most`; an empty slice if the other
+    /// end has closed the connection, `None` if nothing arrived. Calls the kernel only if
+    /// no bytes are available and `wait` is given. All calls must use the same socket.
     pub fn take(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -85,7 +85,7 @@ impl Receiver {
         }))
     }
 
-    /// Stops receiving. Fails if bytes have arrived that were not read, because they are lost.
+    /// Stops receiving. Fails if bytes have arrived that were not returned, because these bytes are lost.
     pub fn end(mut self) -> io::Result<()> {
         if self.has_part() || self.disarm()? {
             let what = "bytes came that nobody took";
@@ -94,7 +94,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns whether bytes of the last completion are left. A used buffer goes back to the kernel.
+    /// Returns whether the last completion has bytes that were not
+    /// returned yet. Otherwise its buffer is passed to the kernel again.
     fn has_part(&mut self) -> bool {
         match &self.part {
             Some(part) if part.at < part.end => true,
@@ -107,7 +108,7 @@ impl Receiver {
         }
     }
 
-    /// Begins to receive, unless a receive is in progress.
+    /// Starts a receive, unless one is in progress.
     fn arm(&mut self, fd: RawFd) -> io::Result<()> {
         match self.armed {
             Some(of) if of == fd => return Ok(()),
@@ -115,15 +116,15 @@ impl Receiver {
             None => {}
         }
         let entry = opcode::RecvMulti::new(types::Fd(fd), GROUP).build();
-        // SAFETY: it writes only to buffers of the group, which stay mapped until it has ended (`drop`). The
-        // kernel takes a reference to the socket when `enter` submits this, in a call that borrows a descriptor
-        // of this number.
+        // SAFETY: the receive writes only to buffers of the group, which stay mapped until
+        // it has ended (`drop`). The kernel takes a reference to the socket when `enter`
+        // submits the receive, in a call that borrows a descriptor with this number.
         unsafe { self.ring.submission().push(&entry.user_data(RECEIVE)) }.map_err(full)?;
         self.armed = Some(fd);
         Ok(())
     }
 
-    /// Returns the next completion.
+    /// Returns the next completion, if there is one.
     fn next(&mut self) -> Option<cqueue::Entry> {
         self.ring.completion().next()
     }
@@ -133,7 +134,7 @@ impl Receiver {
         if entry.user_data() != RECEIVE {
             return Ok(false);
         }
-        // The receive ends when buffers, or room for completions, run out. The next wait arms another one.
+        // The receive ends when no buffer, or no room for completions, is left. The next wait starts another receive.
         if !cqueue::more(entry.flags()) {
             self.armed = None;
         }
@@ -145,7 +146,7 @@ impl Receiver {
             }
             (Ok(1..), _) => Err(io::ErrorKind::InvalidData.into()),
             (got, buffer) => {
-                // This buffer was selected but not used.
+                // This buffer was selected for the receive but not filled.
                 if let Some(buffer) = buffer.filter(|b| self.buffers.has(*b, 0)) {
                     self.buffers.give(buffer);
                 }
@@ -158,27 +159,27 @@ impl Receiver {
         }
     }
 
-    /// Ends the receive that is in flight; returns whether it delivered bytes in the meantime.
+    /// Ends the receive that is in flight; returns whether it received bytes until then.
     fn disarm(&mut self) -> io::Result<bool> {
         let mut brought = false;
         if !self.ending && !self.ring.submission().is_empty() {
-            // The queued entry is the receive itself: the kernel has not accepted it, and never will.
+            // The queued entry is the receive itself. The kernel has not accepted it yet, and it will not be submitted.
             self.armed = None;
         }
         for _ in 0..TRIES {
             while let Some(entry) = self.next() {
-                // The receive is being ended, so its result is ignored.
+                // The receive is being ended, so an error of it is ignored.
                 let _ = self.completed(&entry);
                 brought |= self.part.take().is_some();
             }
             if self.armed.is_none() {
                 return Ok(brought);
             }
-            // A cancellation that the kernel has not accepted yet is retried.
+            // If the kernel has not accepted the cancellation yet, it is submitted again.
             if self.ring.submission().is_empty() {
                 self.ending = true;
                 let entry = opcode::AsyncCancel::new(RECEIVE).build().user_data(CANCEL);
-                // SAFETY: it refers to no memory.
+                // SAFETY: the cancellation refers to no memory.
                 unsafe { self.ring.submission().push(&entry) }.map_err(full)?;
             }
             enter(&self.ring, TRY)?;
@@ -191,10 +192,11 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let _ = self.disarm();
         if self.armed.is_none() {
-            // SAFETY: it is dropped here only, and no receive is in flight that could write to it. The ring is
-            // closed with this value, and starts no further receive.
+            // SAFETY: the buffers are dropped only here, and no receive is in flight that could write to them. The ring
+            // is closed with this value, and starts no further receive.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
-        // Otherwise the memory is leaked: a leak is better than a write to memory that has another owner by then.
+        // Otherwise the buffers are leaked. This is better than a write
+        // of the kernel to memory that has another owner by then.
     }
 }

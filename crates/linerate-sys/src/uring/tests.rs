@@ -16,7 +16,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
-/// Bytes that differ from one place to the next.
+/// Makes memory whose adjacent bytes differ.
 fn payload(len: usize) -> Memory {
     let mut memory = Memory::new(len).unwrap();
     let bytes = memory.bytes_mut().iter_mut();
@@ -24,7 +24,7 @@ fn payload(len: usize) -> Memory {
     memory
 }
 
-/// Sends `all` bytes in operations of `most`; whole ones or not in turn.
+/// Sends `all` bytes in operations of `most` bytes. Every other operation must be sent as a whole.
 fn send_all(near: &TcpStream, len: usize, all: usize, most: usize) -> SendCompletions {
     let mut sender = Sender::new(payload(len)).unwrap();
     let (mut completions, mut left) = (SendCompletions::default(), all);
@@ -36,7 +36,7 @@ fn send_all(near: &TcpStream, len: usize, all: usize, most: usize) -> SendComple
     completions
 }
 
-/// What comes until the other end closes.
+/// Receives bytes until the other end closes the connection.
 fn receive_all(far: &TcpStream, size: u32, count: u16, most: usize) -> Vec<u8> {
     let mut receiver = Receiver::new(size, count).unwrap();
     let mut all = Vec::new();
@@ -61,7 +61,7 @@ fn what_is_sent_in_any_size_arrives_as_it_is_and_what_became_of_it_is_told() {
         far.read_to_end(&mut all).map(|_| all)
     });
     let completions = send_all(&near, LEN, 3 * LEN, LEN);
-    // The kernel is through with a send once its receiver has it.
+    // The kernel completes a send once its receiver has the bytes.
     assert!(
         completions.copied <= completions.through && completions.through <= 9,
         "{completions:?}"
@@ -74,7 +74,8 @@ fn what_is_sent_in_any_size_arrives_as_it_is_and_what_became_of_it_is_told() {
     let mut bytes = payload(LEN);
     let pattern = bytes.bytes_mut();
     let mut at = 0;
-    // Every send begins where the memory begins, and ends anywhere: a byte goes on or is the first one.
+    // Every send begins at the start of the memory, and may end anywhere. So each byte either follows the previous one
+    // in the pattern, or is the first byte of the pattern.
     for byte in &all[..3 * LEN] {
         if at == LEN || *byte != pattern[at] {
             at = 0;
@@ -137,7 +138,7 @@ fn a_send_under_way_ends_when_the_connection_is_shut_down() {
     let mut send = || sender.send(near.as_fd(), 1 << 20, true, WAIT, &mut completions);
     while send().unwrap().is_some() {}
     near.shutdown(Shutdown::Both).unwrap();
-    // The part accepted before counts; the next send gets the error.
+    // The part that was accepted before the error counts as sent; the next send returns the error.
     let ended = (0..9).map(|_| send()).find_map(Result::err).unwrap();
     assert_eq!(ended.raw_os_error(), Some(libc::EPIPE));
 }
@@ -215,7 +216,7 @@ fn a_socket_that_cannot_says_so() {
 /// Makes a system call fail for this thread from now on, as a container may.
 fn forbid(call: libc::c_long, errno: i32) {
     let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
-    // Its number is the first field of struct seccomp_data.
+    // The number of the system call is the first field of `struct seccomp_data`.
     let mut filter = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call as u32),
@@ -223,8 +224,7 @@ fn forbid(call: libc::c_long, errno: i32) {
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the kernel copies the filter during the call; both calls affect the calling thread only
-    // (prctl(2)).
+    // SAFETY: the kernel copies the filter during the call; both calls affect only the calling thread (prctl(2)).
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -236,10 +236,10 @@ fn forbid(call: libc::c_long, errno: i32) {
 fn where_it_is_forbidden_that_is_told() {
     assert!(may_send().is_ok() && may_receive().is_ok());
     for errno in [libc::EPERM, libc::ENOSYS] {
-        let told = thread::spawn(move || {
+        let reported = thread::spawn(move || {
             forbid(libc::SYS_io_uring_setup, errno);
             [may_send(), may_receive()].map(|may| may.unwrap_err().raw_os_error())
         });
-        assert_eq!(told.join().unwrap(), [Some(errno); 2]);
+        assert_eq!(reported.join().unwrap(), [Some(errno); 2]);
     }
 }

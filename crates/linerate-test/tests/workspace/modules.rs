@@ -1,5 +1,5 @@
-//! No circles between the rooms of a crate. A room is a file or a folder of `src`; `lib.rs` and `main.rs` are the face
-//! of the crate, which all rooms may use.
+//! Test that the rooms of a crate do not use each other in a circle. A room is a file or a folder of `src`. `lib.rs`
+//! and `main.rs` are the root of the crate, which all rooms may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,25 +7,25 @@ use std::path::Path;
 
 use super::{root, sources};
 
-/// The room that a source belongs to: `host` for `src/host/mod.rs` and `src/host.rs`.
+/// Returns the room to which a source belongs: `host` for `src/host/mod.rs` and `src/host.rs`.
 fn room(src: &Path, file: &Path) -> String {
     let inner = file.strip_prefix(src).unwrap();
     let first = inner.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
     first.strip_suffix(".rs").map(str::to_owned).unwrap_or(first)
 }
 
-/// How many modules a source is below the root of its crate: 1 for `src/host/mod.rs` and `src/host.rs`.
+/// Returns how many modules a source is below the root of its crate: 1 for `src/host/mod.rs` and `src/host.rs`.
 fn depth(src: &Path, file: &Path) -> usize {
     let inner = file.strip_prefix(src).unwrap();
     inner.components().count() - usize::from(inner.ends_with("mod.rs"))
 }
 
-/// A source of that depth, whose paths that climb to the root begin there.
+/// Returns the text of a source at this depth, in which paths that lead up to the root are replaced by `crate::`.
 fn from_root(text: &str, depth: usize) -> String {
     text.replace(&"super::".repeat(depth), "crate::")
 }
 
-/// Rooms that a source names outside of its tests, by a path from the root of the crate.
+/// Returns the rooms that a source uses outside of its tests, by a path from the root of the crate.
 fn named<'a>(text: &str, rooms: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
@@ -42,12 +42,12 @@ fn named<'a>(text: &str, rooms: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     found
 }
 
-/// The first word of a path.
+/// Returns the first word of a path.
 fn word(path: &str) -> &str {
     path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// The first word of each path in a group of imports, up to its closing brace.
+/// Returns the first word of each path in a group of imports, up to the group's closing brace.
 fn firsts(group: &str) -> Vec<&str> {
     let mut depth = 0;
     let mut found = vec![word(group.trim_start())];
@@ -63,7 +63,7 @@ fn firsts(group: &str) -> Vec<&str> {
     found
 }
 
-/// Whether a file holds tests alone.
+/// Returns whether a file contains only tests.
 fn is_test(file: &Path) -> bool {
     file.components().any(|part| {
         let name = part.as_os_str().to_string_lossy();
@@ -71,7 +71,7 @@ fn is_test(file: &Path) -> bool {
     })
 }
 
-/// The rooms of a crate, each with those that it uses.
+/// Returns the rooms of a crate, each with the rooms that it uses.
 fn rooms(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut files = Vec::new();
     sources(src, &mut files);
@@ -94,11 +94,11 @@ fn rooms(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// Rooms that use each other in a circle, or use such a room and are used by it.
+/// Returns the rooms that use each other in a circle, and those between two circles.
 fn circle(rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<&str> {
     let mut left: BTreeMap<&str, BTreeSet<&str>> =
         rooms.iter().map(|(room, uses)| (&**room, uses.iter().map(|u| &**u).collect())).collect();
-    // What uses nothing that is left, or is used by nothing that is left, stands in no circle.
+    // A room that uses no remaining room, or that no remaining room uses, is in no circle.
     loop {
         let used: BTreeSet<&str> = left.values().flatten().copied().collect();
         let names: BTreeSet<&str> = left.keys().copied().collect();

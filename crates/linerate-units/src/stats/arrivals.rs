@@ -1,46 +1,46 @@
 //! The fate of numbered datagrams: lost, duplicated, reordered.
 
-/// How many numbers below the highest one are remembered by default. A datagram that is later than this cannot
-/// be distinguished from a duplicate.
+/// How many numbers below the highest received one are remembered by default. An older datagram cannot be distinguished
+/// from a duplicate.
 pub const WINDOW: u64 = 1 << 17;
-/// The most numbers that may be remembered: 128 KiB of bits.
+/// The most numbers that may be remembered: one bit each, 128 KiB in all.
 pub const WINDOW_MAX: u64 = 1 << 20;
 const WORD: u64 = u64::BITS as u64;
 
-/// How a datagram arrived.
+/// How a datagram arrived, compared with those received before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The datagram is in order; datagrams with skipped numbers are lost or still in flight.
+    /// The datagram is in order. Datagrams whose numbers were skipped are lost or still in flight.
     Fresh,
     /// The datagram arrived for the first time, after one that was sent later.
     Reordered,
     /// The datagram is a duplicate.
     Duplicate,
-    /// The datagram is so late that it may be a duplicate.
+    /// The datagram is older than all remembered numbers: it may be a duplicate.
     Late,
 }
 
 impl Arrival {
-    /// Whether its payload counts.
+    /// Whether the datagram's payload counts as received.
     pub fn counts(self) -> bool {
         matches!(self, Self::Fresh | Self::Reordered)
     }
 }
 
-/// Datagrams by number as they arrive, from 0. It keeps a bit for each of the last [`WINDOW`] numbers, or of
-/// more on request.
+/// The numbers of received datagrams, from 0. A bit is kept for each of the last [`WINDOW`] numbers, or of more on
+/// request.
 ///
-/// A datagram is reordered when a later one has arrived before it.
+/// A datagram is reordered when a datagram that was sent later has arrived before it.
 //= https://www.rfc-editor.org/rfc/rfc4737#section-3.3
 #[derive(Debug, Clone)]
 pub struct Arrivals {
-    /// The highest number so far plus one.
+    /// The highest number received so far, plus one.
     next: u64,
     taken: u64,
     reordered: u64,
     duplicated: u64,
     late: u64,
-    /// Numbers that are remembered, a power of two.
+    /// How many numbers are remembered: a power of two.
     window: u64,
     seen: Box<[u64]>,
 }
@@ -52,7 +52,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Remembers `numbers` at least, as far as that is between [`WINDOW`] and [`WINDOW_MAX`].
+    /// Makes a count that remembers at least `numbers` numbers, within [`WINDOW`] and [`WINDOW_MAX`].
     pub fn over(numbers: u64) -> Self {
         let window = window(numbers);
         Self {
@@ -66,12 +66,12 @@ impl Arrivals {
         }
     }
 
-    /// Bytes of memory for `numbers` remembered numbers.
+    /// Bytes of memory that are needed to remember `numbers` numbers.
     pub fn room(numbers: u64) -> u64 {
         window(numbers) / 8
     }
 
-    /// Takes the datagram of this number, which is below 2^63.
+    /// Counts a received datagram by its number, which is below 2^63, and returns how it arrived.
     #[inline]
     pub fn take(&mut self, number: u64) -> Arrival {
         if number >= self.next {
@@ -94,7 +94,7 @@ impl Arrivals {
         Arrival::Reordered
     }
 
-    /// Notes that `sent` datagrams were sent: those after the last arrival are lost, too.
+    /// Counts the datagrams after the last received one as lost, if `sent` datagrams were sent.
     pub fn expect(&mut self, sent: u64) {
         if sent > self.next {
             self.forget(self.next, sent - 1);
@@ -102,20 +102,20 @@ impl Arrivals {
         }
     }
 
-    /// Forgets all numbers, for the next step.
+    /// Forgets all received numbers, so that the next step starts at 0.
     pub fn clear(&mut self) {
         let (window, seen) = (self.window, std::mem::take(&mut self.seen));
         *self = Self { next: 0, taken: 0, reordered: 0, duplicated: 0, late: 0, window, seen };
         self.seen.fill(0);
     }
 
-    /// The word of a number's bit.
+    /// The word of the window that contains the bit of a number.
     #[inline]
     fn word(&mut self, number: u64) -> &mut u64 {
         &mut self.seen[((number & (self.window - 1)) / WORD) as usize]
     }
 
-    /// Sets the bit of a number; returns whether it was set before.
+    /// Sets the bit of a number. Returns whether the bit was set before.
     #[inline]
     fn mark(&mut self, number: u64) -> bool {
         let word = self.word(number);
@@ -150,7 +150,7 @@ impl Arrivals {
         self.taken
     }
 
-    /// Numbers up to the highest received one that have not arrived: lost, or still in flight.
+    /// Datagrams up to the highest received number that have not arrived: they are lost, or still in flight.
     pub fn missing(&self) -> u64 {
         self.next - self.taken
     }
@@ -160,7 +160,7 @@ impl Arrivals {
         self.reordered
     }
 
-    /// Datagrams received again.
+    /// Duplicates: datagrams that were received once more.
     pub fn duplicated(&self) -> u64 {
         self.duplicated
     }
@@ -171,7 +171,7 @@ impl Arrivals {
     }
 }
 
-/// The number of bits kept for the requested `numbers`.
+/// The number of bits that are kept when `numbers` are requested.
 fn window(numbers: u64) -> u64 {
     numbers.clamp(WINDOW, WINDOW_MAX).next_power_of_two()
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// The same without a window of bits: it remembers all numbers received.
+    /// The same count as [`Arrivals`], but it remembers all received numbers instead of a window.
     #[derive(Default)]
     struct Naive {
         next: u64,
@@ -214,20 +214,20 @@ mod tests {
             arrivals.take(0);
             arrivals.expect(sent);
             assert_eq!(arrivals.missing(), sent - 1);
-            let again = if sent > WINDOW { Arrival::Late } else { Arrival::Duplicate };
-            assert_eq!(arrivals.take(0), again, "{sent}");
+            let second = if sent > WINDOW { Arrival::Late } else { Arrival::Duplicate };
+            assert_eq!(arrivals.take(0), second, "{sent}");
         }
     }
 
     fn agree(numbers: &[u64]) {
         let (mut arrivals, mut naive) = (Arrivals::default(), Naive::default());
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for number in numbers {
             let arrival = arrivals.take(*number);
             assert_eq!(arrival, naive.take(*number), "{number} of {numbers:?}");
-            told.push(arrival);
+            reported.push(arrival);
         }
-        let count = |kind| told.iter().filter(|a| **a == kind).count() as u64;
+        let count = |kind| reported.iter().filter(|a| **a == kind).count() as u64;
         assert_eq!(arrivals.taken(), naive.seen.len() as u64);
         assert_eq!(arrivals.missing(), naive.next - naive.seen.len() as u64);
         assert_eq!(arrivals.reordered(), count(Arrival::Reordered));
@@ -249,13 +249,13 @@ mod tests {
             arrivals.take(5 * WINDOW);
             assert_eq!(arrivals.take(5 * WINDOW + 1 - back), arrival);
         }
-        // The bits of a lap ago are those of other numbers.
+        // The ring of bits is used again: a bit of the previous lap belongs to another number.
         agree(&[0, 1, 2, WINDOW, WINDOW + 1, 2 * WINDOW + 5, WINDOW + 6, WINDOW + 6]);
     }
 
     #[test]
     fn a_window_is_as_large_as_it_is_asked_for_within_bounds() {
-        for (asked, window) in [
+        for (requested, window) in [
             (0, WINDOW),
             (WINDOW, WINDOW),
             (WINDOW + 1, 2 * WINDOW),
@@ -263,15 +263,15 @@ mod tests {
             (WINDOW_MAX, WINDOW_MAX),
             (u64::MAX, WINDOW_MAX),
         ] {
-            assert_eq!(Arrivals::room(asked) * 8, window, "{asked}");
+            assert_eq!(Arrivals::room(requested) * 8, window, "{requested}");
             for (back, arrival) in [(window, Arrival::Reordered), (window + 1, Arrival::Late)] {
-                let mut arrivals = Arrivals::over(asked);
+                let mut arrivals = Arrivals::over(requested);
                 arrivals.take(3 * window);
-                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{asked}");
-                // Cleared it is as large as before.
+                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{requested}");
+                // After it was cleared, the window is as large as before.
                 arrivals.clear();
                 arrivals.take(3 * window);
-                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{asked}");
+                assert_eq!(arrivals.take(3 * window + 1 - back), arrival, "{requested}");
             }
         }
     }

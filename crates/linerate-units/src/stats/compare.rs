@@ -1,7 +1,7 @@
 //! Comparison of two settings, measured in interleaved slices, that may be stopped early.
 //!
-//! Slices come in blocks A B B A, B A A B, A B B A ... Each block holds two *pairs* of neighbours,
-//! and the logarithm of a pair's ratio B/A is the unit of the statistics:
+//! Slices come in blocks A B B A, B A A B, A B B A ... (A is the unchanged setting, B the changed one). Each block
+//! holds two *pairs* of neighbours, and the logarithm of a pair's ratio B/A is the unit of the statistics:
 //!
 //! - Within a pair, slow drift and level shifts that last longer than a slice mostly cancel.
 //! - Successive pairs run AB, BA, BA, AB ...: for a series whose slices correlate with coefficient
@@ -10,7 +10,7 @@
 //!   treated as independent for every AR(1), however strong, which no unit of consecutive slices
 //!   could be. A linear drift enters pairs with alternating sign: it cancels in the mean, and only
 //!   widens the interval.
-//! - Looks are taken at the end of blocks alone, where both orders are equally frequent.
+//! - The interval is checked at the end of blocks only, where both orders of a pair are equally frequent.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -22,40 +22,40 @@ pub const MIN_BLOCKS: usize = 2;
 /// Largest number of blocks of a comparison, whatever number is requested.
 pub const MAX_BLOCKS: usize = 12;
 
-/// Slices in a block.
+/// Number of slices in a block.
 pub(super) const BLOCK: usize = 4;
 
-/// Least value of a slice, as a share of the fastest one's; a slower slice counts as if it had this value: a
-/// path that was dead in a slice gives a large ratio, not an infinite one.
+/// Smallest value that a slice counts with, as a share of the fastest slice. A slice in which the path was dead then
+/// gives a large ratio, not an infinite one.
 const FLOOR: f64 = 1e-3;
 
-/// How much wider intervals are, by the logarithm of the number of checks.
+/// How much wider intervals become for each unit of the logarithm of the number of checks.
 ///
-/// Calibrated by simulation (tests/offline/statistics.rs of the engine) for 1 to 11 checks, so that the
-/// interval at which a comparison was stopped covers the truth in 95 to 96 % of all trials. Repeated
-/// significance tests of one hypothesis need more (Pocock, Biometrika 64, 1977: 1.23 times for 5 checks): they
-/// stop on a difference, while the judge stops on what *agrees* with a prediction.
+/// Calibrated by simulation (tests/offline/statistics.rs of the engine) for 1 to 11 checks, so that the interval at
+/// which a comparison was stopped covers the truth in 95 to 96 % of all trials. Repeated significance tests of one
+/// hypothesis need more (Pocock, Biometrika 64, 1977: 1.23 times for 5 checks): such tests stop when they find a
+/// difference, while a comparison here stops when the interval *agrees* with a prediction.
 const PER_LOOK: f64 = 0.045;
 
-/// A slice was pushed that is not the next one of the pattern, or after the last one.
+/// The pushed slice is not the next one of the A B B A pattern, or the comparison is finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("slice {at} of a comparison is not the next one of its pattern")]
 pub struct OutOfOrder {
-    /// Number of the slice, from 0.
+    /// Number of the expected slice, from 0.
     pub at: usize,
 }
 
-/// Two settings compared: the effect is the ratio of the changed setting to the unchanged one.
+/// The comparison of two settings. Its result is the ratio of the changed setting to the unchanged one.
 ///
-/// Ask [`Comparison::next_changed`] which setting to measure, push what was measured, look at
+/// [`Comparison::next_changed`] tells which setting to measure next. Push the measured value, check
 /// [`Comparison::interval`] after each slice, and stop when
 /// - the interval lies in one predicted range and outside all others, or
-/// - [`Interval::widened`] by 2, it lies outside all predicted ranges: nothing can be proved, or
+/// - [`Interval::widened`] by 2, the interval lies outside all predicted ranges: nothing can be proved, or
 /// - [`Comparison::finished`].
 ///
-/// The intervals allow for this: their width is calibrated for a first look after [`MIN_BLOCKS`]
-/// and one after every block up to the number declared at the start. Stopping as soon as *some*
-/// range is excluded would make them too narrow.
+/// The width of the intervals allows for these repeated checks: it is calibrated for a first check after [`MIN_BLOCKS`]
+/// blocks, and one after every block up to the number declared at the start. A rule that stops as soon as *some* range
+/// is excluded would need wider intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     max_blocks: usize,
@@ -63,22 +63,22 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A comparison of at most `max_blocks` blocks of four slices, held within [`MIN_BLOCKS`] and
+    /// Starts a comparison of at most `max_blocks` blocks of four slices. The number is kept within [`MIN_BLOCKS`] and
     /// [`MAX_BLOCKS`].
     pub fn new(max_blocks: usize) -> Self {
         Self { max_blocks: max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS), values: Vec::new() }
     }
 
-    /// The next setting: true is the changed one (B). `None` when finished.
+    /// The setting to measure next: true is the changed one (B). `None` when the comparison is finished.
     pub fn next_changed(&self) -> Option<bool> {
         (!self.finished()).then(|| is_changed(self.values.len()))
     }
 
-    /// Takes the value (goodput, round-trip time) of the next slice.
+    /// Adds the value (goodput, round-trip time) of the next slice.
     ///
-    /// Negative, infinite and undefined values count as zero: nothing moved. A value below a
-    /// thousandth of the largest counts as that thousandth. Fails when the slice is not the next
-    /// one of the pattern; the comparison is then as before.
+    /// Negative, infinite and undefined values count as zero: nothing moved. A value below a thousandth of the largest
+    /// one counts as that thousandth. The call fails if the slice is not the next one of the pattern; the comparison
+    /// then stays as it was.
     pub fn push(&mut self, changed: bool, value: f64) -> Result<(), OutOfOrder> {
         if self.next_changed() != Some(changed) {
             return Err(OutOfOrder { at: self.values.len() });
@@ -88,18 +88,18 @@ impl Comparison {
         Ok(())
     }
 
-    /// Number of slices so far.
+    /// Number of slices measured so far.
     pub fn slices(&self) -> usize {
         self.values.len()
     }
 
-    /// True when all declared blocks are complete: the last interval is final.
+    /// Whether all declared blocks are complete, so that the last interval is final.
     pub fn finished(&self) -> bool {
         self.values.len() >= self.max_blocks * BLOCK
     }
 
-    /// Ratio B/A with its 95 % interval over the complete blocks. `None` while there are fewer
-    /// than [`MIN_BLOCKS`], and when every slice was zero.
+    /// The ratio B/A with its 95 % interval, over the complete blocks. `None` while there are fewer than [`MIN_BLOCKS`]
+    /// blocks, and if every slice was zero.
     pub fn interval(&self) -> Option<Interval> {
         let blocks = self.values.len() / BLOCK;
         if blocks < MIN_BLOCKS {
@@ -114,12 +114,12 @@ impl Comparison {
     }
 }
 
-/// Whether slice `at` is measured with the changed setting: A B B A B A A B, again and again.
+/// Whether slice `at` is measured with the changed setting (B). The pattern A B B A B A A B repeats.
 fn is_changed(at: usize) -> bool {
     matches!(at % 8, 1 | 2 | 4 | 7)
 }
 
-/// ln(B/A) of each pair; `None` when nothing moved at all.
+/// The logarithm of B/A for each pair of slices; `None` if every slice was zero.
 fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     let largest = values.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 {
@@ -133,8 +133,8 @@ fn log_ratios(values: &[f64]) -> Option<Vec<f64>> {
     Some(pairs.collect())
 }
 
-/// Factor of the standard error at a look with `freedom` degrees of freedom: Student's t, widened for the
-/// number of looks.
+/// The factor by which the standard error is multiplied at a check with `freedom` degrees of freedom: Student's t, made
+/// wider for the number of checks.
 pub(super) fn critical(freedom: f64, max_blocks: usize) -> f64 {
     let looks = (max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS) - MIN_BLOCKS + 1) as f64;
     let widened = 1.0 + PER_LOOK * looks.ln();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_linear_drift_cancels() {
-        // In the logarithm, so that the drift is exactly linear.
+        // The drift is linear in the logarithm, so that it cancels exactly.
         let c = fed(2, |b, at| (0.1 * at as f64).exp() * if b { 0.5 } else { 1.0 }, 8);
         let i = c.interval().unwrap();
         assert!((i.mid - 0.5).abs() < 1e-12, "{i:?}");

@@ -1,7 +1,7 @@
-//! Shares of rare events compared between two settings: retransmitted segments among the sent ones.
+//! Comparison of the share of rare events in two settings, such as retransmitted segments among the sent ones.
 //!
-//! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than
-//! for independent events. The slices themselves show how much more, and how many events count as one
+//! Events come in bursts (a queue that overflows loses many packets at once), so their number varies more than that of
+//! independent events. The slices themselves show how much more it varies, and how many events count as one
 //! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2.3).
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -9,27 +9,27 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use super::Interval;
 use super::compare::{BLOCK, MIN_BLOCKS, critical};
 
-/// The counts of one slice: events, and everything that could have been one.
+/// The counts of one slice: events, and occasions at which one could have happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
-    /// Events: segments retransmitted.
+    /// Number of events, such as retransmitted segments.
     pub events: f64,
-    /// The number of possible events: segments sent.
+    /// Number of occasions for an event, such as sent segments.
     pub of: f64,
 }
 
-/// Number of events of a setting above which more events do not improve the estimate of its share.
+/// Number of events in a setting above which further events do not make its share more certain.
 const ENOUGH: f64 = 1e4;
 
-/// Quantile of the normal distribution that bounds 95 %.
+/// Quantile of the normal distribution that bounds a two-sided interval of 95 %.
 const NORMAL: f64 = 1.96;
 
-/// The share of events in the changed setting (B) over the share in the unchanged one (A). It has a 95 %
-/// interval over the complete blocks of a comparison of at most `max_blocks`; slices are in their order. `None`
-/// while there are fewer blocks than an interval needs, and where no event happened at all.
+/// The share of events in the changed setting (B) divided by the share in the unchanged one (A), with a 95 % interval.
+/// It covers the complete blocks of a comparison of at most `max_blocks`; slices are in the order of measurement.
+/// `None` if there are fewer blocks than an interval needs, or if no event happened.
 ///
-/// Each share is the rate of a Poisson process with Jeffreys' prior, so that a setting without any event has an
-/// upper bound too. The ratio of two follows F.
+/// Each share is the rate of a Poisson process with Jeffreys' prior, so that a setting without events has an upper
+/// bound too. The ratio of the two shares follows the F distribution.
 pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interval> {
     let blocks = slices.len() / BLOCK;
     if blocks < MIN_BLOCKS {
@@ -43,8 +43,8 @@ pub fn share_ratio(slices: &[(bool, Count)], max_blocks: usize) -> Option<Interv
     ratio(&a, &b, |freedom| critical(freedom, max_blocks))
 }
 
-/// The share of events after over that before, each counted in parts of one stretch of time, with its
-/// 95 % interval; `None` if nothing happened at all, and for fewer than two parts of either.
+/// The share of events `after` a change divided by the share `before`, with its 95 % interval. Each slice of both is
+/// one part of a stretch of time. `None` if no event happened, or if either has fewer than two slices.
 pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     if before.len() < 2 || after.len() < 2 {
         return None;
@@ -53,8 +53,8 @@ pub fn share_change(before: &[Count], after: &[Count]) -> Option<Interval> {
     ratio(&a, &b, |freedom| critical(freedom, MIN_BLOCKS))
 }
 
-/// The ratio of two shares; `critical` gives the factor of the standard error for a number of degrees of
-/// freedom.
+/// The share of `b` divided by the share of `a`. `critical` gives the factor of the standard error for a number of
+/// degrees of freedom.
 fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Interval> {
     if a.of <= 0.0 || b.of <= 0.0 || a.events + b.events <= 0.0 {
         return None;
@@ -69,13 +69,14 @@ fn ratio(a: &Setting, b: &Setting, critical: impl Fn(f64) -> f64) -> Option<Inte
         mid,
         high: mid * ratio.inverse_cdf(0.975).max(1.0),
     };
-    // The spread is an estimate, and the comparison is checked repeatedly before it ends.
+    // The interval is made wider: the spread is only an estimate, and the comparison is checked repeatedly before it
+    // ends.
     let interval = interval.widened(critical(freedom) / NORMAL);
     let finite = interval.low.is_finite() && interval.high.is_finite();
     (finite && interval.low <= mid && mid <= interval.high).then_some(interval)
 }
 
-/// All slices of one setting.
+/// All slices of one setting, and their sums.
 struct Setting {
     slices: Vec<Count>,
     events: f64,
@@ -97,8 +98,8 @@ impl Setting {
     }
 }
 
-/// The mean number of events that occur together, at least one (Pearson's chi-squared over its degrees of
-/// freedom), and the degrees of freedom. A setting without events contributes nothing.
+/// The mean number of events that happen together, at least one (Pearson's chi-squared over its degrees of freedom),
+/// and the degrees of freedom. A setting without events adds nothing to either.
 fn overdispersion(settings: &[&Setting]) -> (f64, f64) {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for setting in settings.iter().filter(|s| s.events > 0.0) {
@@ -120,14 +121,14 @@ mod tests {
 
     const ORDER: [bool; 8] = [false, true, true, false, true, false, false, true];
 
-    /// Two blocks or more, with `events` of a thousand in each slice of A, and of B.
+    /// Slices of two or more blocks, with `a` or `b` events among a thousand in each slice of A or B.
     fn slices(blocks: usize, a: f64, b: f64) -> Vec<(bool, Count)> {
         let of = |changed| Count { events: if changed { b } else { a }, of: 1000.0 };
         let order = ORDER.iter().cycle().take(blocks * 4);
         order.map(|&changed| (changed, of(changed))).collect()
     }
 
-    /// A small generator (SplitMix64) and Poisson numbers by it (Knuth).
+    /// A small random generator (SplitMix64), with Poisson numbers (Knuth's method).
     struct Dice(u64);
 
     impl Dice {
@@ -200,8 +201,8 @@ mod tests {
         assert_eq!(share_change(&parts(9.0)[..1], &parts(9.0)), None);
     }
 
-    /// Whether the interval covers the truth as often as it says: single losses and bursts of five,
-    /// and shares that stay, halve and fall to a tenth.
+    /// Checks that the interval covers the truth as often as it claims: for single losses and bursts of five, and for
+    /// shares that stay, halve and fall to a tenth.
     #[test]
     fn the_interval_covers_the_truth() {
         let mut dice = Dice(1);

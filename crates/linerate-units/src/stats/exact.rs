@@ -1,4 +1,5 @@
-//! Mean and deviation of times that were summed as they were measured: histograms keep three digits.
+//! Mean and deviation of times. They are exact: the times were summed as they were measured, while histograms keep
+//! three digits.
 
 use super::samples;
 use crate::stats::{Exact, Histogram};
@@ -6,13 +7,13 @@ use crate::stats::{Exact, Histogram};
 /// Mean and standard deviation of times, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
-    /// Mean.
+    /// Mean time, in nanoseconds.
     pub mean: f64,
-    /// Standard deviation of the samples, with their number as the divisor.
+    /// Standard deviation in nanoseconds, with the number of samples as the divisor.
     pub deviation: f64,
 }
 
-/// The moments of the times of a histogram; `None` if it has none, or is of a version that did not sum them.
+/// The moments of a histogram's times; `None` if it has no times, or was made by a version that did not sum them.
 pub fn moments(histogram: &Histogram) -> Option<Moments> {
     let exact = histogram.exact?;
     let all = samples(histogram);
@@ -22,7 +23,7 @@ pub fn moments(histogram: &Histogram) -> Option<Moments> {
     })
 }
 
-/// What is known of the times of two histograms together; `None` if one has times and did not sum them.
+/// The exact figures of two histograms together; `None` if one has times but no exact figures.
 pub(super) fn joined(one: &Histogram, other: &Histogram) -> Option<Exact> {
     let (a, b) = match (moments(one), moments(other)) {
         (Some(a), Some(b)) => (a, b),

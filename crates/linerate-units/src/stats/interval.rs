@@ -1,8 +1,8 @@
-//! Intervals that were measured and ranges that were predicted.
+//! Intervals of measured values, and ranges of predicted effects.
 
 use serde::{Deserialize, Serialize};
 
-/// An estimate with its 95 % interval: of a ratio or of a mean. `low <= mid <= high`, all finite.
+/// An estimate of a ratio or of a mean, with its 95 % interval. `low <= mid <= high`, all finite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end of the interval.
@@ -14,14 +14,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the width as a share of the estimate: 0.004 is written as +-0.4 %. `None` if the
-    /// estimate is zero.
+    /// Half the width of the interval, as a share of the estimate: 0.004 is written as +-0.4 %. `None` if the estimate
+    /// is zero.
     pub fn relative(self) -> Option<f64> {
         (self.mid != 0.0).then(|| (self.high - self.low) / 2.0 / self.mid.abs())
     }
 
-    /// The interval of a ratio, `factor` times as wide in its logarithm: for decisions that need more than 95 %
-    /// confidence. An interval that reaches zero stays unchanged.
+    /// The interval of a ratio, made `factor` times as wide in its logarithm, for decisions that need more than 95 %
+    /// confidence. An interval that reaches zero stays as it is.
     #[must_use]
     pub fn widened(self, factor: f64) -> Self {
         if self.low <= 0.0 {
@@ -35,25 +35,25 @@ impl Interval {
     }
 }
 
-/// The effects (ratios of changed to unchanged) that a cause predicts, both ends included.
+/// The range of effects (ratios of changed to unchanged setting) that a cause predicts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Range {
-    /// Smallest ratio predicted.
+    /// Smallest predicted ratio.
     pub low: f64,
-    /// Largest ratio predicted.
+    /// Largest predicted ratio.
     pub high: f64,
 }
 
-/// "No gain": a change of at most 3 % in either direction.
+/// The range that counts as no change: at most 3 % in either direction.
 pub const EQUAL: Range = Range { low: 0.97, high: 1.03 };
 
 impl Range {
-    /// The range between two values, given in either order.
+    /// The range between two values, in either order.
     pub fn new(a: f64, b: f64) -> Self {
         Self { low: a.min(b), high: a.max(b) }
     }
 
-    /// The whole `interval` is in this range: the effect is as predicted.
+    /// Whether the whole `interval` is in the range: the effect is as predicted.
     pub fn contains(self, interval: Interval) -> bool {
         self.low <= interval.low && interval.high <= self.high
     }
@@ -63,14 +63,14 @@ impl Range {
         interval.high < self.low || self.high < interval.low
     }
 
-    /// The two predictions have a ratio in common, so that no trial can part them everywhere.
+    /// Whether the two ranges have a ratio in common, so that a trial may not distinguish the predictions.
     pub fn overlaps(self, other: Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
-/// Whether the interval shows that nothing changed, to within 3 %: an equivalence, not a failure to find a
-/// difference.
+/// Whether the interval shows that nothing changed, to within 3 %. This is proof of equality, not just a failure to
+/// find a difference.
 pub fn is_equal(interval: Interval) -> bool {
     EQUAL.contains(interval)
 }

@@ -1,9 +1,9 @@
-//! Statistics: conclusions that a few noisy samples allow, and no more.
+//! Statistics: what a few noisy samples allow to conclude, and no more.
 //!
-//! Owns comparisons of two settings ([`Comparison`], of rare events [`share_ratio`]), means of correlated series
-//! ([`mean_ci`]), the end of a ramp ([`steady_state`]), percentiles ([`percentile`]), what became of a mean
-//! ([`change`]) and of numbered datagrams ([`Arrivals`]), settings that are measured in rounds ([`rounds_ratio`]).
-//! Everything answers `None` if the samples do not support an answer; nothing here returns NaN.
+//! This module owns comparisons of two settings ([`Comparison`], of rare events [`share_ratio`]), means of correlated
+//! series ([`mean_ci`]), the end of a ramp ([`steady_state`]), percentiles ([`percentile`]), the change of a mean
+//! ([`change`]), counts of numbered datagrams ([`Arrivals`]), and settings that are measured in rounds
+//! ([`rounds_ratio`]). All functions return `None` if the samples do not support a result; none returns NaN.
 
 mod arrivals;
 mod compare;

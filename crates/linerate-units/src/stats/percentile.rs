@@ -1,18 +1,19 @@
-//! Percentiles of sparse histograms, only where the samples support them, and the median of a few values.
+//! Percentiles of histograms, if there are enough samples, and the median of a few values.
 
 use std::borrow::Cow;
 
 use super::{Interval, exact};
 use crate::stats::Histogram;
 
-/// Samples that must lie beyond a percentile on its thinner side.
+/// Number of samples that must lie on the thinner side of a percentile.
 ///
-/// The number beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of cases the share
-/// that really lies beyond the reported value is within a factor of two of the requested share. With fewer
+/// The number of samples beyond the true percentile is then Poisson with a mean of 10 or more: in 95 % of cases the
+/// share that really lies beyond the reported value is within a factor of two of the requested share. With fewer
 /// samples the share could be anything.
 pub const BEYOND: f64 = 10.0;
 
-/// The median of values in ascending order: of an even number, the mean of the two in the middle. `None` of none.
+/// The median of values in ascending order: of an even number of values, the mean of the two in the middle. `None` if
+/// there are no values.
 pub fn median(ascending: &[f64]) -> Option<f64> {
     let below = ascending.len().checked_sub(1)? / 2;
     let (low, high) = (ascending.get(below)?, ascending.get(ascending.len() / 2)?);
@@ -25,37 +26,37 @@ pub fn samples(histogram: &Histogram) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` if there are fewer than
-/// [`BEYOND`] samples on either side of it: 1,000 samples support p99, and 10,000 p99.9.
+/// The value that the share `q` (0 to 1) of all samples does not exceed. `None` if fewer than [`BEYOND`] samples lie on
+/// either side of this value: 1,000 samples support p99, and 10,000 p99.9.
 pub fn percentile(histogram: &Histogram, q: f64) -> Option<u64> {
     let all = samples(histogram) as f64;
-    // A share such as 0.99 is not exact in binary: a millionth of a sample of grace.
+    // A share such as 0.99 is not exact in binary: the check allows a millionth of a sample.
     if !(0.0..=1.0).contains(&q) || q.min(1.0 - q) * all + 1e-6 < BEYOND {
         return None;
     }
     at_rank(histogram, (q * all - 1e-6).ceil())
 }
 
-/// Fewest samples that tell the middle of a distribution: the shortest and the longest of six contain the median in 97
-/// of 100 draws, those of five in 94.
+/// Fewest samples for a median. The shortest and the longest of six samples enclose the true median in 97 of 100 draws,
+/// those of five in 94.
 //= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
 const MIDDLE: u64 = 6;
 
-/// The median of the samples; `None` of fewer than six.
+/// The median of the samples; `None` if there are fewer than six samples.
 pub fn middle(histogram: &Histogram) -> Option<u64> {
     let all = samples(histogram);
     (all >= MIDDLE).then(|| at_rank(histogram, (all as f64 / 2.0).ceil()))?
 }
 
-/// Quantile of the normal distribution that bounds 95 %.
+/// Quantile of the normal distribution that bounds a two-sided interval of 95 %.
 const NORMAL: f64 = 1.96;
 
-/// A percentile with its 95 % interval, if the samples support it as for [`percentile`]. The interval lies
-/// between the samples whose ranks follow from the binomial number of samples below the percentile (Conover,
-/// Practical Nonparametric Statistics, 1999, section 3.2).
+/// A percentile with its 95 % interval; `None` in the same cases as for [`percentile`]. The ends of the interval are
+/// samples. Their ranks follow from the binomial number of samples below the percentile (Conover, Practical
+/// Nonparametric Statistics, 1999, section 3.2).
 ///
-/// That is exact for independent round trips. Round trips in one queue resemble their neighbours, so the true
-/// interval is at least this wide.
+/// The interval is exact for independent round trips. Round trips through one queue resemble their neighbours, so the
+/// true interval is at least this wide.
 pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     let mid = percentile(histogram, q)?;
     let all = samples(histogram) as f64;
@@ -65,11 +66,11 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     Some(Interval { low: low as f64, mid: mid as f64, high: high as f64 })
 }
 
-/// The value at a rank, counted from 1 and limited to the number of samples.
+/// The value of the sample with this rank. Ranks start at 1 and end at the number of samples.
 fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
     let rank = (rank.max(1.0) as u64).min(samples(histogram));
     let mut counts = Cow::Borrowed(&histogram.counts[..]);
-    // Counts in a file may be in any order.
+    // Counts that were read from a file may be in any order.
     if !counts.is_sorted() {
         counts.to_mut().sort_unstable();
     }
@@ -79,14 +80,14 @@ fn at_rank(histogram: &Histogram, rank: f64) -> Option<u64> {
         seen >= rank
     });
     let value = found.map(|&(value, _)| value)?;
-    // Counts are rounded; no time is beyond the shortest and the longest.
+    // Counts are rounded to three digits, so the value is kept between the shortest and the longest time.
     Some(match histogram.exact {
         Some(exact) => value.max(exact.least).min(exact.most),
         None => value,
     })
 }
 
-/// Merges several histograms into one, which keeps the set of the first one; `None` if there are none.
+/// Merges several histograms into one, which has the set id of the first. `None` if there are none.
 pub fn merge<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
     let mut rest = histograms.into_iter();
     let mut merged = rest.next()?.clone();

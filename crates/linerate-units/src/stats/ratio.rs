@@ -1,12 +1,12 @@
-//! Ratios: of two series that were read together, and of two independent means.
+//! Ratios: of two series that were read at the same times, and of two independent means.
 
 use super::{Interval, mean_ci};
 
-/// The mean of `over` divided by the mean of `under`, two series read at the same times, with its 95 %
-/// interval; `None` if [`mean_ci`] has none, if they differ in length or if the divisor is zero.
+/// The mean of `over` divided by the mean of `under`, two series read at the same times, with its 95 % interval. `None`
+/// if [`mean_ci`] gives none, if the series differ in length, or if the divisor is zero.
 ///
-/// The difference between a value of `over` and its expected share of `under` is a series around zero, whose
-/// mean is as uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
+/// The difference between each value of `over` and its expected share of `under` is a series around zero, whose mean is
+/// as uncertain as the ratio (Cochran, Sampling Techniques, 1977, section 6.4).
 pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
     let below: f64 = under.iter().sum();
     if over.len() != under.len() || below <= 0.0 {
@@ -20,11 +20,11 @@ pub fn ratio_ci(over: &[f64], under: &[f64]) -> Option<Interval> {
     (low.is_finite() && high.is_finite()).then_some(Interval { low, mid, high })
 }
 
-/// How many times `before` is `after`, two positive means that are known independently of each other.
-/// `None` if an interval reaches zero: the ratio could be anything then.
+/// The mean `after` divided by the mean `before`, two positive means that are known independently of each other. `None`
+/// if either interval reaches zero: the ratio could then be anything.
 ///
-/// The distances of both estimates from their ends add as errors do, in the logarithm and each on its
-/// own side (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
+/// The distance of each estimate from an end of its interval counts as an error. Errors are added as squares, in the
+/// logarithm, and for each side separately (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
 pub fn change(before: Interval, after: Interval) -> Option<Interval> {
     if before.low <= 0.0 || after.low <= 0.0 {
         return None;

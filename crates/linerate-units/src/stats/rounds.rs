@@ -1,17 +1,17 @@
 //! Settings that are measured in rounds: A B C, then C B A, and so on.
 //!
-//! A round has one value of each setting, and a value is one sample, whatever number of readings it is made of.
-//! Two settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio.
-//! Rounds alternate their order, so a steady drift cancels between two of them.
+//! A round measures each setting once, and the value of a setting in a round is one sample, however many readings it
+//! has. Two settings of a round are close in time, so a drift over the whole sweep hardly affects their ratio. Rounds
+//! alternate in order, so a steady drift cancels over two rounds.
 
 use super::Interval;
 use super::compare::{MIN_BLOCKS, critical};
 
-/// Least number of rounds that give an interval: three degrees of freedom.
+/// Fewest rounds that give an interval: they have three degrees of freedom.
 pub const FEWEST: usize = 4;
 
-/// The mean of a setting's rounds with its 95 % interval; `None` for fewer than [`FEWEST`], and for values
-/// that are not finite.
+/// The mean of a setting over its rounds, with its 95 % interval. `None` for fewer than [`FEWEST`] rounds, and for
+/// values that are not finite.
 pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
     if values.len() < FEWEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -24,8 +24,8 @@ pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
     (low.is_finite() && high.is_finite()).then_some(Interval { low, mid: mean, high })
 }
 
-/// The ratio of `under` to `over`, round by round, with the 95 % interval: the mean of the logarithms of the
-/// rounds. `None` if [`rounds_ci`] has none, and where a round has nothing to compare.
+/// The ratio of the first to the second value of each round, with its 95 % interval, from the mean of the logarithms.
+/// `None` if [`rounds_ci`] gives none, or if a value of a round is zero.
 pub fn rounds_ratio(pairs: &[(f64, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = pairs.iter().map(|(over, under)| (over / under).ln()).collect();
     let found = rounds_ci(&logs)?;
@@ -43,7 +43,7 @@ mod tests {
     fn an_interval_takes_four_rounds() {
         assert_eq!(rounds_ci(&[1.0, 2.0, 3.0]), None);
         let i = rounds_ci(&[1.0, 2.0, 3.0, 4.0]).unwrap();
-        // Student's t of three degrees of freedom is 3.182, the standard error 0.6455.
+        // Student's t of three degrees of freedom is 3.182, and the standard error is 0.6455.
         assert!((i.mid - 2.5).abs() < 1e-12 && (i.high - 2.5 - 2.054).abs() < 1e-3, "{i:?}");
         assert_eq!(rounds_ci(&[1.0, 2.0, 3.0, f64::NAN]), None);
     }

@@ -1,4 +1,4 @@
-//! Series of equal ticks: their mean with an interval, and where their ramp ends.
+//! Series of values over equal ticks: their mean with an interval, and the point at which their ramp ends.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Interval;
 
-/// Fewest ticks that say anything about their own correlation.
+/// Fewest ticks that show anything about the correlation of a series.
 pub const SHORTEST: usize = 10;
 
-/// Fewest independent values that a series must be worth for an interval of its mean.
+/// Fewest independent values that a series must be worth, so that its mean has an interval.
 const WORTH: f64 = 2.0;
 
 /// Mean absolute step between independent neighbours of a normal series with deviation 1: 2 / sqrt(pi).
 const MEAN_STEP: f64 = 1.128;
 
-/// First autocorrelation below which a series swings from each value to the next.
+/// A series with a first autocorrelation below this swings: high and low values alternate.
 const SWINGS: f64 = -0.5;
 
-/// A series without an alternation from each value to the next: if it has one, the means of its pairs. A sender
-/// that waits for a timer every second sample causes one; it does not show how well the mean is known.
+/// The series without a swing between high and low values: if it swings, the means of its pairs. A sender that waits
+/// for a timer every second sample causes a swing, which does not make the mean less certain.
 pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if values.len() < 2 * SHORTEST || autocorrelation(values, mean).is_none_or(|r| r > SWINGS) {
@@ -29,15 +29,15 @@ pub fn without_swing(values: &[f64]) -> Cow<'_, [f64]> {
     Cow::Owned(pairs.map(|pair| f64::midpoint(pair[0], pair[1])).collect())
 }
 
-/// Mean of a correlated series with its 95 % interval.
+/// Mean of a correlated series, with its 95 % interval.
 ///
-/// A swing from each value to the next is removed first ([`without_swing`]). Each value counts for less the
-/// more it resembles its neighbour: the series is worth n(1-r)/(1+r) independent values, with r the first
-/// autocorrelation, corrected for its bias in short series (Marriott and Pope, Biometrika 41, 1954). `None` for
-/// fewer than 10 values, values that are not finite, and series worth fewer than 2 independent values: their
-/// mean is valid for that time only. In simulations the interval covers the truth in 93 to 97 % as long as the
-/// series is some 20 times its correlation time. A slower variation looks like a constant level, and cannot be
-/// detected within the series.
+/// A swing from each value to the next is removed first ([`without_swing`]). Each value counts for less the more it
+/// resembles its neighbour: the series is worth n(1-r)/(1+r) independent values, with r the first autocorrelation,
+/// corrected for its bias in short series (Marriott and Pope, Biometrika 41, 1954). `None` for fewer than 10 values,
+/// values that are not finite, and series worth fewer than 2 independent values: their mean is valid for that time
+/// only. In simulations the interval covers the truth in 93 to 97 % of cases, if the series is at least some 20 times
+/// as long as its correlation time. A slower variation looks like a constant level, and cannot be detected within the
+/// series.
 pub fn mean_ci(values: &[f64]) -> Option<Interval> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -51,14 +51,14 @@ pub fn mean_ci(values: &[f64]) -> Option<Interval> {
         return None;
     }
     let t = StudentsT::new(0.0, 1.0, worth - 1.0).ok()?;
-    // The mean is estimated from the values: of `worth` independent ones it uses one degree of freedom.
+    // The mean itself is estimated from the values: this costs one of the `worth` degrees of freedom.
     let variance = squares / n * worth / (worth - 1.0);
     let half = t.inverse_cdf(0.975) * (variance / worth).sqrt();
     let interval = Interval { low: mean - half, mid: mean, high: mean + half };
     (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
 }
 
-/// How many values of the series carry as much as one independent value; 1 or more.
+/// How many values of the series are worth one independent value: 1 or more.
 fn inflation(values: &[f64], mean: f64) -> f64 {
     let Some(raw) = autocorrelation(values, mean) else {
         return 1.0;
@@ -68,7 +68,7 @@ fn inflation(values: &[f64], mean: f64) -> f64 {
     (1.0 + r) / (1.0 - r)
 }
 
-/// How much each value resembles the next, from -1 to 1; `None` if all are the same.
+/// The first autocorrelation: how much each value resembles the next, from -1 to 1. `None` if all values are equal.
 fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     let neighbours = values.windows(2);
@@ -76,12 +76,12 @@ fn autocorrelation(values: &[f64], mean: f64) -> Option<f64> {
     (squares > 0.0).then(|| lagged / squares)
 }
 
-/// The first index from which the series is steady; `None` if it never is.
+/// The index of the first value of the steady part; `None` if the series is not steady.
 ///
-/// The ramp is cut where the standard error of the rest is least (MSER: White, Simulation 69, 1997), in the
-/// first half of the series. The rest counts as steady unless its halves, or its last quarter and the part
-/// before, differ by more than 2 % and by more than three standard errors: a ramp that continues, or a shift of
-/// level, gives `None`. So do fewer than 10 values, and values that are not finite.
+/// The ramp is cut in the first half of the series, where the standard error of the rest is least (MSER: White,
+/// Simulation 69, 1997). The rest counts as steady unless its halves, or its last quarter and the part before, differ
+/// by more than 2 % and by more than three standard errors: a ramp that continues, or a shift of level, gives `None`.
+/// Fewer than 10 values, and values that are not finite, give `None` too.
 pub fn steady_state(values: &[f64]) -> Option<usize> {
     if values.len() < SHORTEST || !values.iter().all(|v| v.is_finite()) {
         return None;
@@ -90,16 +90,16 @@ pub fn steady_state(values: &[f64]) -> Option<usize> {
     is_level(values.get(cut..)?).then_some(cut)
 }
 
-/// The first index after the ramp of a series, where it is steady; `None` when it never is.
+/// The index of the first value after the ramp of a series; `None` if the rest is not steady.
 ///
-/// Works as [`steady_state`], but cuts only a ramp: values below the level of the rest that never fall far once
-/// they have risen. The rise starts at `before`, the mean of the values before the series. An outage, a burst
-/// at the start or a change of level is part of the measurement and stays.
+/// Works as [`steady_state`], but cuts only a ramp: values below the level of the rest that rise without falling far.
+/// The rise starts at `before`, the mean of the values before the series. An outage, a burst at the start or a change
+/// of level is part of the measurement and is not cut.
 pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     let cut = steady_state(values)?;
     let (cut, rest) = values.split_at(cut);
     let level = mean(rest);
-    // The cut may extend beyond the point where the level was reached.
+    // The cut may be later than the point at which the level was reached first.
     let end = cut.iter().position(|value| *value >= level);
     let end = end.unwrap_or(cut.len());
     let (ramp, rest) = values.split_at(end);
@@ -109,11 +109,11 @@ pub fn ramp_end(values: &[f64], before: f64) -> Option<usize> {
     is_level(values).then_some(0)
 }
 
-/// How far a ramp may decrease on its way to a level, as a part of it.
+/// Most that a value of a ramp may fall below an earlier one, as a share of the level.
 const RAMP_FALLS: f64 = 0.25;
 
-/// Number of empty values in a row that end a ramp once data arrived. A ramp that grows by round trips may have
-/// a few empty values between two of them.
+/// This many empty values in a row, once data has arrived, are an outage and not part of a ramp. In a ramp that grows
+/// by round trips, a few empty values may lie between two others.
 const SILENT: usize = 3;
 
 fn is_ramp(values: &[f64], level: f64, before: f64) -> bool {
@@ -136,9 +136,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The place in the first half where a series must be cut so that the standard error of the mean of the rest is
-/// least, assuming independent values; the first of several. The values are added up from the end, so that a
-/// long series is read only once (Welford, Technometrics 4, 1962).
+/// The index in the first half at which a series is cut, so that the standard error of the mean of the rest is least,
+/// assuming independent values; the first of equal ones. The values are added up from the end, so that a long series is
+/// read only once (Welford, Technometrics 4, 1962).
 fn least_error(values: &[f64]) -> usize {
     let (mut mean, mut squares) = (0.0, 0.0);
     let (mut least, mut cut) = (f64::INFINITY, 0);
@@ -157,11 +157,11 @@ fn least_error(values: &[f64]) -> usize {
 
 /// Whether the parts of the series agree, to within 2 % or three standard errors.
 ///
-/// The error is estimated from the steps between neighbours, which a ramp hardly affects, and doubled: this is
-/// right for a first autocorrelation of 0.6. The largest step is left out, since it may be the shift that is
-/// looked for. The mean of the rest counts, not the median: where a whole number of windows arrives in each
-/// tick, most ticks are equal, and the few with one less are the only sign of the error. A series that wanders
-/// by more than that, and by more than 2 %, is not steady.
+/// The error is estimated from the steps between neighbours, which a ramp hardly affects, and doubled: this is right
+/// for a first autocorrelation of 0.6. The largest step is left out, since it may be the shift that is looked for. The
+/// error uses the mean of the other steps, not their median: where a whole number of windows arrives in each tick, most
+/// ticks are equal, and the few with one window less are the only sign of the error. A series that wanders by more than
+/// the error allows, and by more than 2 %, is not steady.
 fn is_level(values: &[f64]) -> bool {
     let mut steps: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);
@@ -179,7 +179,7 @@ fn is_level(values: &[f64]) -> bool {
 mod tests {
     use super::*;
 
-    /// Fixed noise between -1 and 1.
+    /// Noise between -1 and 1, the same in each test run.
     fn noise(i: usize) -> f64 {
         ((i * 2_654_435_761) % 1_000) as f64 / 500.0 - 1.0
     }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn one_window_less_in_a_tick_is_no_shift() {
-        // 20 ms round trips in 100 ms ticks behind the first three of a connection, as seen in a namespace.
+        // Round trips of 20 ms in ticks of 100 ms, after the first three ticks of a connection, as seen in a namespace.
         let mut v = vec![105.0; 17];
         v[10] = 78.7;
         v.splice(0..0, [14.0, 374.0, 298.0]);
@@ -269,19 +269,19 @@ mod tests {
             ramp_end(&v, before)
         };
         assert!(matches!(after(&[10.0, 30.0, 50.0, 40.0, 80.0], 5.0), Some(5 | 6)));
-        // One that goes above the level before it keeps to it ends there.
+        // A ramp that exceeds the level at its end, before it settles.
         assert_eq!(after(&[10.0, 30.0, 50.0, 70.0, 90.0, 103.0], 5.0), Some(5));
         assert_eq!(after(&[], 100.0), Some(0));
-        // An outage after traffic, measured or earlier.
+        // An outage after traffic: of this series, or before it.
         assert_eq!(after(&[100.0, 99.0, 0.0, 0.0, 0.0, 0.0], 50.0), None);
         assert_eq!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 90.0), None);
-        // One that began before and is over.
+        // An outage that began before the series and is over.
         assert_eq!(after(&[0.0, 0.0, 0.0, 20.0], 15.0), None);
-        // A window at a time over a long path.
+        // A ramp on a long path, where one window arrives at a time.
         assert!(after(&[0.0, 0.0, 15.0, 0.0, 0.0, 30.0], 10.0).is_some_and(|cut| cut >= 6));
-        // No data yet: the path is starting up.
+        // No data arrived before the series: the path is starting up.
         assert!(matches!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0), Some(5 | 6)));
-        // A burst at the start, and the end of all traffic.
+        // A burst at the start, and then the end of all traffic.
         assert_eq!(after(&[900.0, 700.0, 300.0], 500.0), None);
         let v: Vec<f64> = level(20).chain([0.0; 30]).collect();
         assert_eq!((steady_state(&v), ramp_end(&v, 100.0)), (Some(20), None));

@@ -1,4 +1,4 @@
-//! Outcomes on disk: one line of JSON each, written as soon as they exist.
+//! Outcomes in a file: each is one line of JSON, written as soon as the outcome is known.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use linerate::demo::Report;
 
-/// Largest file of outcomes that is read, in bytes: thirty thousand outcomes.
+/// Largest file of outcomes that is read, in bytes; it holds thirty thousand outcomes.
 const MOST: u64 = 64 << 20;
 
 /// The result of one case.
@@ -27,12 +27,12 @@ pub(crate) enum Kept {
 pub(crate) struct Row {
     /// Cell, congestion control and seed: `path-rate-bbr-7`.
     pub(crate) key: String,
-    /// The result of the case.
+    /// The outcome of the case.
     #[serde(flatten)]
     pub(crate) what: Kept,
 }
 
-/// Why a score cannot be kept or go on.
+/// Errors for which a score cannot be kept or continued.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScoreError {
     /// A demonstration could not be started.
@@ -43,14 +43,14 @@ pub(crate) enum ScoreError {
     File {
         /// The path of the directory or file.
         path: PathBuf,
-        /// The error of the system.
+        /// Error of the system call.
         #[source]
         error: io::Error,
     },
     /// The file is larger than any score.
     #[error("{} has more than {MOST} bytes: it holds no outcomes", .0.display())]
     Large(PathBuf),
-    /// A line of the file is no outcome.
+    /// A line of the file cannot be parsed as an outcome.
     #[error("{}, line {line}: no outcome of a demonstration", path.display())]
     Line {
         /// The path of the file.
@@ -63,7 +63,7 @@ pub(crate) enum ScoreError {
     },
 }
 
-/// The outcomes of a directory.
+/// The outcomes in a directory, in the order in which they were added.
 pub(crate) struct Outcomes {
     path: PathBuf,
     file: File,
@@ -87,21 +87,21 @@ impl Outcomes {
         Ok(Self { keys: rows.iter().map(|r| r.key.clone()).collect(), rows, file, path })
     }
 
-    /// Whether a case was run.
+    /// Whether a case with this key has an outcome.
     pub(crate) fn holds(&self, key: &str) -> bool {
         self.keys.contains(key)
     }
 
-    /// All outcomes, in the order in which they were kept.
+    /// All outcomes, in the order in which they were added.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Adds one, on disk first.
+    /// Adds an outcome, first to the file.
     pub(crate) fn keep(&mut self, row: Row) -> Result<(), ScoreError> {
         let mut line = serde_json::to_vec(&row).map_err(|e| self.failed(e.into()))?;
         line.push(b'\n');
-        // The line is written in one call: a kill leaves a whole line or none.
+        // The line is written by one call, so that a killed process leaves a whole line or none.
         let written = self.file.write_all(&line);
         written.map_err(|e| self.failed(e))?;
         self.keys.insert(row.key.clone());
@@ -143,9 +143,9 @@ mod tests {
         let mut outcomes = Outcomes::open(&dir).unwrap();
         assert!(!outcomes.holds("healthy-bbr-1"));
         outcomes.keep(failed("healthy-bbr-1")).unwrap();
-        let again = Outcomes::open(&dir).unwrap();
-        assert!(again.holds("healthy-bbr-1") && !again.holds("healthy-bbr-2"));
-        assert_eq!(again.rows(), outcomes.rows());
+        let reopened = Outcomes::open(&dir).unwrap();
+        assert!(reopened.holds("healthy-bbr-1") && !reopened.holds("healthy-bbr-2"));
+        assert_eq!(reopened.rows(), outcomes.rows());
     }
 
     #[test]

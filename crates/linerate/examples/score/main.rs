@@ -1,8 +1,8 @@
-//! How often the verdict names the planted fault: `cargo run --release --example score -- --out DIR`.
+//! Scores how often the verdict names the planted fault: `cargo run --release --example score -- --out DIR`.
 //!
 //! Runs the demo of every cell several times. Each outcome is saved with its record as soon as its run ends. No run is
-//! repeated, whatever its outcome. With the same directory it continues after an interruption. Started with a verb, it
-//! is linerate: the labs start it so.
+//! repeated, whatever its outcome. With the same directory, an interrupted score continues. With a verb of linerate as
+//! its first argument this program acts as linerate, because labs start their programs so.
 
 mod kept;
 mod run;
@@ -142,7 +142,7 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The exit code, as for a demonstration: a verdict that was not right, or a run that failed, decides it.
+/// The exit code, as for a demonstration: it depends on failed runs and on verdicts that were not right.
 fn exit(rows: &[Row]) -> ExitCode {
     let failed = rows.iter().any(|row| matches!(row.what, Kept::Failed(_)));
     let missed = rows.iter().any(|row| match &row.what {

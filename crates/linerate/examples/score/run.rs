@@ -1,4 +1,4 @@
-//! The score: every cell demonstrated several times, each outcome kept, none run again.
+//! Runs the score: every cell is demonstrated several times, each outcome is kept, and no run is repeated.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) congestion: &'a [String],
     /// The program whose load measures the truth.
     pub(crate) truth: Loader,
-    /// Budget of each run; `None` for the one of `linerate demo`.
+    /// Budget of each run; `None` for the default of `linerate demo`.
     pub(crate) time: Option<Nanos>,
     /// Directory of outcomes and records.
     pub(crate) dir: &'a Path,
@@ -54,7 +54,7 @@ pub(crate) fn run(
             continue;
         }
         let what = demonstrate(case, wish)?;
-        // A run that was cut short has no outcome; it is repeated when the score continues.
+        // An interrupted run has no outcome; it is run again when the score continues.
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -65,7 +65,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Seed by seed through all cells, so that a score that is cut short has some of each.
+/// All cases, ordered by seed and then by cell, so that an interrupted score has outcomes of every cell.
 fn cases<'a>(wish: &'a Wish<'_>) -> Vec<Case<'a>> {
     let mut all = Vec::new();
     for seed in wish.seeds.clone() {
@@ -78,7 +78,7 @@ fn cases<'a>(wish: &'a Wish<'_>) -> Vec<Case<'a>> {
     all
 }
 
-/// A process of its own for each: a lab is made before any thread is.
+/// Runs a demonstration in its own process, because a lab must be built before any thread is started.
 fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
     let myself = std::env::current_exe().map_err(ScoreError::Start)?;
     let mut command = Command::new(myself);
@@ -94,7 +94,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
         command.args(["--time", &format!("{}ns", time.0)]);
     }
     let output = command.output().map_err(ScoreError::Start)?;
-    // A wrong verdict has its own exit code, so the output decides.
+    // A wrong verdict has its own exit code, so success is determined by the output.
     Ok(match serde_json::from_slice(&output.stdout) {
         Ok(report) => Kept::Report(report),
         Err(_) => Kept::Failed(format!(

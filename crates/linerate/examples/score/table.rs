@@ -1,4 +1,4 @@
-//! Outcomes as Markdown: cell by cell, as a confusion matrix, and in all.
+//! Tables of outcomes in Markdown: for each cell, as a confusion matrix, and over all.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use linerate_units::stats::median;
 use crate::kept::{Kept, Row};
 use linerate::demo::{Outcome, Report};
 
-/// The counts of a case.
+/// The counts of the outcomes of some runs.
 #[derive(Debug, Default)]
 struct Tally<'a> {
     runs: usize,
@@ -46,7 +46,7 @@ impl<'a> Tally<'a> {
         self.reports.iter().filter(|t| bites(t)).count()
     }
 
-    /// Seconds to each proof of a planted fault by a trial, in order.
+    /// Seconds until a trial proved the right cause, for each such run, in ascending order.
     fn seconds(&self) -> Vec<f64> {
         let proved = self.reports.iter().filter(|t| is_proved(t));
         let mut all: Vec<f64> = proved.filter_map(|t| t.proved_after).collect();
@@ -69,7 +69,7 @@ impl<'a> Tally<'a> {
         )
     }
 
-    /// The limits that were named wrongly, each with its seed.
+    /// The causes that were named wrongly, each with its seed.
     fn otherwise(&self) -> String {
         let wrong = self.reports.iter().filter(|t| t.outcome == Outcome::Wrong);
         let named = wrong.map(|t| format!("{} ({})", named(t), t.seed));
@@ -77,12 +77,12 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Whether the verdict was right, and proved.
+/// Whether the verdict was right and proved.
 fn is_proved(report: &Report) -> bool {
     report.outcome == Outcome::Right && report.certainty.as_deref() == Some("proved")
 }
 
-/// Whether what was planted is known to hold the path back.
+/// Whether the measured truth shows that the planted fault limits the path.
 fn bites(report: &Report) -> bool {
     report.truth.as_ref().is_some_and(|truth| truth.bites)
 }
@@ -91,7 +91,7 @@ fn named(report: &Report) -> &str {
     report.named.as_deref().unwrap_or("nothing")
 }
 
-/// The whole page, under a heading of its own.
+/// The whole page, with `heading` as its first line.
 pub(crate) fn table(heading: &str, rows: &[Row]) -> String {
     let mut text = format!("{heading}\n\n");
     cells(&mut text, rows);
@@ -117,7 +117,7 @@ fn cells(text: &mut String, rows: &[Row]) {
     let _ = writeln!(text, "| all | | {} | |", Tally::of(rows).cells());
 }
 
-/// Cell and congestion control of a key.
+/// Cell and congestion control in a key such as `path-rate-bbr-7`.
 fn group(key: &str) -> (&str, &str) {
     let mut parts = key.rsplitn(3, '-').skip(1);
     let congestion = parts.next().unwrap_or_default();
@@ -155,7 +155,7 @@ fn is_healthy(report: &Report) -> bool {
     report.expected == HEALTHY
 }
 
-/// The table of expected causes against the first cause named.
+/// Adds the table of expected causes against the causes that were named first.
 fn confusion(text: &mut String, rows: &[Row]) {
     let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for row in rows {

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Time from one look for room to the next.
-const AGAIN: Duration = Duration::from_millis(10);
+/// Time between two tries to add the last item while the queue is full.
+const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// An item for the writing thread.
 enum Next {
@@ -16,12 +16,12 @@ enum Next {
     End,
 }
 
-/// The end at which text is given to the thread.
+/// The sending end of the queue of texts: it passes them to the writing thread.
 #[derive(Clone)]
 pub(super) struct Giver(SyncSender<Next>);
 
 impl Giver {
-    /// Whether the thread accepts the text: not if too much waits already, or if it has ended.
+    /// Returns whether the thread accepts the text. It does not if too many texts wait already, or if it has ended.
     pub(super) fn give(&self, text: Vec<u8>) -> bool {
         self.0.try_send(Next::Text(text)).is_ok()
     }
@@ -59,14 +59,14 @@ impl Beside {
             while let (Ok(()), Ok(Next::Text(text))) = (&written, next.recv()) {
                 written = write(&text);
             }
-            // The thread that waits for this may have ended.
+            // The [`Beside`] that waits for this result may have been dropped.
             let _ = over.send(written);
         };
         Builder::new().name("writer".to_owned()).spawn(body)?;
         Ok(Self { texts: Giver(texts), most, ended })
     }
 
-    /// Texts go to `out`, and are flushed one by one.
+    /// Starts a thread that writes each text to `out` and flushes it.
     pub(super) fn to(most: usize, mut out: impl Write + Send + 'static) -> io::Result<Self> {
         Self::start(most, move |text| {
             out.write_all(text)?;
@@ -78,13 +78,13 @@ impl Beside {
         self.texts.clone()
     }
 
-    /// Waits until all texts are written, but not longer than `within`; nothing is written after it.
+    /// Waits until all texts are written, but not longer than `within`. Later texts are not written.
     pub(super) fn finish(&self, within: Duration) -> io::Result<()> {
         let began = Instant::now();
         loop {
             match self.texts.0.try_send(Next::End) {
                 Err(TrySendError::Full(_)) if began.elapsed() < within => {
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(RETRY_AFTER);
                 }
                 Err(TrySendError::Full(_)) => return Err(io::ErrorKind::TimedOut.into()),
                 Ok(()) | Err(TrySendError::Disconnected(_)) => break,
@@ -146,7 +146,7 @@ mod tests {
         let gate = Arc::new(Mutex::new(()));
         let held = gate.lock().unwrap();
         let (mut beside, heard) = gated(2, &gate);
-        // One may be with the thread already.
+        // The thread may have taken one text out of the queue already.
         let given = (0..10).take_while(|n| write!(beside, "{n}").is_ok()).count();
         assert!((2..=3).contains(&given), "{given}");
         let began = Instant::now();
@@ -162,14 +162,14 @@ mod tests {
     fn what_could_not_be_written_is_told_of_the_next_text() {
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         let mut beside = Beside::start(8, move |_| Err(full())).unwrap();
-        let told = (0..500).find_map(|_| {
-            std::thread::sleep(AGAIN);
+        let reported = (0..500).find_map(|_| {
+            std::thread::sleep(RETRY_AFTER);
             beside.write(b"x").err()
         });
-        assert_eq!(told.unwrap().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(reported.unwrap().kind(), io::ErrorKind::StorageFull);
         let mut beside = Beside::start(8, move |_| Err(full())).unwrap();
         beside.write_all(b"x").unwrap();
-        let told = beside.flush().unwrap_err();
-        assert_eq!(told.kind(), io::ErrorKind::StorageFull);
+        let reported = beside.flush().unwrap_err();
+        assert_eq!(reported.kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -34,13 +34,13 @@ use linerate_show::stream::Stream;
 /// Longest step of a search for a rate.
 const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
 
-/// What stands before the name of an iperf3 server.
+/// Prefix of a target that is an iperf3 server.
 const IPERF3: &str = "iperf3://";
 
-/// Time where no layer of options states one.
+/// Measuring time if neither a flag, the environment nor the configuration file sets one.
 const TIME: Nanos = Nanos::from_secs(10);
 
-/// The verb; it has the options of the transports that it can use.
+/// The verb `bw`; its flags include the options of all transports that can carry a load.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     }
 }
 
-/// The options, without a record where none was asked for or none is possible.
+/// The options, without a record if the user requested none or if `--find-rate` makes one impossible.
 fn kept(options: &Options, on_line: &[String]) -> Result<Options, Failure> {
     let mut options = single::kept_on_request(options, on_line);
     if options.bw.find_rate.is_none() {
@@ -99,7 +99,7 @@ fn kept(options: &Options, on_line: &[String]) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// A measurement with `linerate serve`.
+/// Runs a measurement whose far end is `linerate serve`, or within this host.
 fn own(
     target: Option<&str>,
     directions: Vec<Direction>,
@@ -121,7 +121,7 @@ fn own(
 fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exit, Failure> {
     match measured.stream.take() {
         Some(mut stream) => {
-            stream.bw(probe, measured.told(options));
+            stream.bw(probe, measured.shown_record(options));
             stream.finish().map_err(out::failed)?;
         }
         None => print(probe, &measured.record, options)?,
@@ -130,7 +130,7 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// The kind of measurement for `directions`.
+/// The kind of measurement that the options request for `directions`.
 fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     let Some(share) = options.bw.find_rate else {
         return Ok(What::Load);
@@ -149,7 +149,7 @@ fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
             "-d forward, then -d reverse",
         );
     }
-    // A few longer steps may be needed until one passes, and a server ends a session after two hours.
+    // A search may need a few steps of this length until one passes, and a server ends a session after two hours.
     if options.bw.time.is_some_and(|time| time.0 > SEARCH_MOST) {
         return refuse(
             "the longer steps of --find-rate take at most 20 min",
@@ -159,8 +159,8 @@ fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     Ok(What::Rate(share.0.0 / 100.0))
 }
 
-/// Refuses `--port` for an iperf3 server, whose port is part of its name. `typed` holds the options typed or
-/// set for this program: the configuration file is about other far ends.
+/// Refuses `--port` for an iperf3 server, whose port is part of its name. `typed` holds the options of the command
+/// line and the environment: a port in the configuration file is for `linerate serve`.
 fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     let Some(port) = &typed.port else {
         return Ok(());
@@ -180,7 +180,7 @@ fn portless(host: &str, typed: &options::Peer) -> Result<(), Failure> {
     Err(Failure::usage(error).hint(format!("iperf3://{named}:{port}, without --port")))
 }
 
-/// A measurement with an iperf3 server.
+/// Runs a measurement whose far end is an iperf3 server.
 fn foreign(
     target: &str,
     host: &str,
@@ -196,7 +196,7 @@ fn foreign(
     let stop = Stop::new()?.flag;
     let family = reach::family(&options.peer);
     let servers = session::at_once(&stop, || parsed.resolve(family).map_err(reach::peer_failure))?;
-    // Datagrams have no slow start, and old servers cannot leave a part of them out.
+    // Datagrams have no slow start, and old iperf3 servers cannot leave out the start of a test.
     let washout = match protocol {
         Protocol::Udp => Nanos(0),
         _ => WASHOUT,
@@ -273,7 +273,7 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
     }
 }
 
-/// Connections of this program.
+/// The connections of this process, each as its two addresses.
 fn connections(ends: Vec<[SocketAddr; 2]>) -> Connections {
     Connections {
         ends,
@@ -282,10 +282,10 @@ fn connections(ends: Vec<[SocketAddr; 2]>) -> Connections {
 }
 
 /// Prints the result of a measurement that was kept.
-pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure> {
+pub(super) fn show_kept(record: &Record, options: &Options) -> Result<Exit, Failure> {
     let plan = &record.start.plan;
     let target = plan.peer.as_deref().unwrap_or(THIS_HOST);
-    // Neither the address nor the connections of this program are in a record.
+    // A record holds neither the address nor the connections of the far end.
     let probe = if target.starts_with(IPERF3) {
         Probe::iperf3(target, "", record, &connections(Vec::new()))
     } else {
@@ -297,11 +297,11 @@ pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure>
 }
 
 fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
-    let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(options, || bw::json(probe, told), || noted(bw::page(probe), record))
+    let reported = (options.report.with_record == Some(true)).then_some(record);
+    out::result(options, || bw::json(probe, reported), || noted(bw::page(probe), record))
 }
 
-/// A request that is impossible.
+/// The failure for a test that iperf3 cannot run with these options.
 fn refused(error: ClientError) -> Failure {
     let hint = error.hint();
     Failure::usage(error).hint(hint)

@@ -1,5 +1,5 @@
-//! The file that `linerate host --capture` writes: what a machine answered, as text wherever it is
-//! text, so that whoever sends it can read it first.
+//! The file that `linerate host --capture` writes: all readings of a machine, as text where possible, so that its owner
+//! can check it before sending it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-/// Version of the file; raised when a key changes its meaning or is removed.
+/// Version of the file format; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
-/// Largest file that is read.
+/// Largest capture that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ struct Saved {
     queries: Vec<(Query, Vec<Answer<Bytes>>)>,
 }
 
-/// Bytes in the form that they have in the file.
+/// Contents of a file or reply, as they are written in the capture.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Bytes {
@@ -67,7 +67,7 @@ impl Bytes {
     }
 }
 
-/// Converts the reply of each answer to another form; failures stay as they are.
+/// Converts each reply with `form`; recorded failures stay as they are.
 fn each<T, U>(
     answers: Vec<Answer<T>>,
     form: impl Fn(T) -> anyhow::Result<U>,
@@ -100,23 +100,23 @@ pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyho
             .collect::<anyhow::Result<_>>()?,
     };
     let text = rows(&serde_json::to_value(saved)?);
-    // It names people and serial numbers.
+    // Only its owner may read an unmasked capture: it holds names of people and serial numbers.
     Pending::begin(path, unmasked)
         .and_then(|file| file.end(&text))
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// A file that replaces an older one once all of it is written: a full disk costs no older capture.
+/// A file that replaces an older one only when all of it is written, so that a full disk destroys no older capture.
 pub(crate) struct Pending {
     file: Written,
-    /// Whether its owner alone reads it. Such a file replaces nothing.
+    /// Whether only its owner may read the file. Such a file never replaces another.
     private: bool,
 }
 
 enum Written {
-    /// A new file in the folder of the path, and that path.
+    /// A new temporary file in the folder of the path, and the path that it replaces at the end.
     Beside(NamedTempFile, PathBuf),
-    /// The file itself: one in a folder of another user, a device or a pipe.
+    /// The file at the path itself: a device, a pipe, or a file in a folder where this user can create none.
     Itself(File),
 }
 
@@ -142,7 +142,7 @@ impl Pending {
         Ok(Self { file, private })
     }
 
-    /// Writes the text.
+    /// Writes the whole text, and puts the file in its place.
     pub(crate) fn end(self, text: &str) -> io::Result<()> {
         match self.file {
             Written::Itself(mut file) => {
@@ -153,7 +153,7 @@ impl Pending {
             }
             Written::Beside(mut file, path) => {
                 file.write_all(text.as_bytes())?;
-                // An older file keeps its rights.
+                // An existing file keeps its permissions.
                 if let Ok(old) = path.metadata() {
                     file.as_file().set_permissions(old.permissions())?;
                 }
@@ -169,19 +169,19 @@ impl Pending {
 }
 
 fn beside(path: &Path, private: bool) -> io::Result<Written> {
-    // What a link names is replaced, and not the link.
+    // If the path is a symbolic link, its target is replaced, not the link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    // The umask takes from these rights.
+    // The kernel removes the bits of the umask from this mode.
     let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
     let file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     Ok(Written::Beside(file, path))
 }
 
-/// The capture as JSON with one line for each question, which can be read, searched and compared.
+/// The capture as JSON with one line for each file or query, so that people and tools can read, search and compare it.
 fn rows(saved: &Value) -> String {
     let mut groups = Vec::new();
     for (key, value) in saved.as_object().into_iter().flatten() {
@@ -248,15 +248,15 @@ mod tests {
         save(&path, Captured::default(), true).unwrap();
         let mode = path.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let again = save(&path, Captured::default(), true).unwrap_err();
-        assert!(again.to_string().contains("failed to write"), "{again}");
+        let second = save(&path, Captured::default(), true).unwrap_err();
+        assert!(second.to_string().contains("failed to write"), "{second}");
         save(&path, Captured::default(), false).unwrap();
-        // What is not written to its end leaves the older one as it is, and nothing beside it.
+        // A file that was begun and never ended leaves the older file as it is, and no temporary file beside it.
         let before = std::fs::read(&path).unwrap();
         drop(Pending::begin(&path, false).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), before);
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
-        // A file whose folder takes no new one is written itself, and nothing older stays behind its end.
+        // In a folder where no file can be created the file itself is rewritten, and nothing of its older text stays.
         let itself = || {
             let file = File::options().write(true).open(&path).unwrap();
             Pending { file: Written::Itself(file), private: false }

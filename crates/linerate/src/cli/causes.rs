@@ -1,4 +1,4 @@
-//! `linerate causes`: what can hold a path back.
+//! `linerate causes`: lists or explains the causes that can limit a path.
 
 use clap::Parser;
 use linerate_judge::causes::CAUSES;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let words = match &args.id {
         None => out::rendered(&text::causes(CAUSES), options),
         Some(id) => match options.report.format {
-            // Pages are written in Markdown.
+            // The pages are written in Markdown, so this format needs no conversion.
             Some(Format::Markdown) => format!("{}\n", page(id)?.trim()),
             _ => out::rendered(&text::cause(page(id)?), options),
         },
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use linerate_test::kept;
 
-    /// All pages, one after the other.
+    /// The pages of all causes, one after another.
     fn document() -> String {
         let mut text = String::from(
             "# Causes\n\nWhat linerate can name as the reason why a path is not faster. Generated from \

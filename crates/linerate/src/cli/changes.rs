@@ -1,5 +1,5 @@
-//! Settings of this host that trials change: what a killed process left is undone at each start that
-//! could change some itself.
+//! Settings of this host that trials change. What a killed process left changed is undone at each start of a command
+//! that may change settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use linerate_session::store::state_directory;
 
 use super::exit::{Failure, tell};
 
-/// Undoes changes left by killed runs, and gives the right to change settings if `asked` for.
-pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
-    let allowed = asked == Some(true);
+/// Undoes changes left by killed runs. Returns the ledger, which permits changes, if they are `requested`.
+pub(crate) fn ledger(requested: Option<bool>) -> Result<Option<Ledger>, Failure> {
+    let allowed = requested == Some(true);
     let directory = state_directory(|name| std::env::var_os(name));
     let Some(ledger) = directory.as_deref().map(open) else {
         let why = anyhow!("there is no directory for the journal of changes");
@@ -22,7 +22,7 @@ pub(crate) fn ledger(asked: Option<bool>) -> Result<Option<Ledger>, Failure> {
     match ledger.undo_left() {
         Ok(()) => Ok(allowed.then_some(ledger)),
         Err(error) if allowed => Err(failure(error)),
-        // The measurement is not affected, but the user must know.
+        // The leftover change does not stop the measurement, but the user must know of it.
         Err(error) => {
             tell(&failure(error).words().replacen("error: ", "warning: ", 1));
             Ok(None)

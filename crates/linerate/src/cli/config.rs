@@ -1,6 +1,6 @@
-//! The layers of options: defaults, then file, then environment and flags.
+//! The layers of options: defaults, then configuration file, then environment and flags.
 //!
-//! Layers are merged as TOML tables and read once, so that no option is named here.
+//! The layers are merged as TOML tables and then read once, so this module names almost no option.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,7 +17,7 @@ pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
 /// Longest configuration file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// An option that is set in one layer and unsets others of the layers below.
+/// Group, option, and the options of that group that it unsets in lower layers.
 const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("load", "size", &["write-size", "read-size"]),
     ("report", "json", &["format"]),
@@ -32,8 +32,8 @@ const OUTRANKS: &[(&str, &str, &[&str])] = &[
     ("peer", "ipv6", &["ipv4"]),
 ];
 
-/// Options typed take precedence over the file, and the file over the defaults. `typed` holds flags and
-/// environment, which clap has merged already.
+/// Merges the layers: typed options take precedence over the file, and the file over the defaults. `typed` holds flags
+/// and environment, which clap has merged already.
 pub(crate) fn resolve(typed: &Options) -> Result<Options, Failure> {
     let (path, wanted) = match &typed.global.config {
         Some(path) => (Some(path.clone()), true),
@@ -50,24 +50,24 @@ pub(super) fn layer(typed: &Options, file: Table) -> anyhow::Result<Options> {
     let mut merged: Table = DEFAULTS.parse().context("the built-in defaults")?;
     merge(&mut merged, file);
     merge(&mut merged, Table::try_from(typed)?);
-    // From text, as a file is: code that reads options from a table would double what is compiled.
+    // Read from text, as a file is: a second deserializer for tables would double the compiled code.
     let mut options: Options = toml::from_str(&merged.to_string())?;
     options.global.config.clone_from(&typed.global.config);
     Ok(options)
 }
 
-/// `$XDG_CONFIG_HOME/linerate/config.toml`, or the same under `~/.config`.
+/// `$XDG_CONFIG_HOME/linerate/config.toml`, or `~/.config/linerate/config.toml` without the variable.
 fn default_path() -> Option<PathBuf> {
     Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("linerate/config.toml"))
 }
 
-/// A folder of the user's files: the one that a variable names, or one in the home folder.
+/// A folder of the user's files: the absolute path in `variable`, else `in_home` under the home folder.
 pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }
 
-/// Reads a file; a missing file is an error only if the user named it.
+/// Reads a configuration file; a missing file is an error only if the user named it.
 fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
@@ -79,7 +79,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
         }
         Ok(_) => {}
         Err(e) if e.kind() == ErrorKind::NotFound && !wanted => return Ok(Table::new()),
-        // A change of the user often keeps HOME.
+        // After a change of the user (`su`, `sudo`), HOME is often still that of the first user.
         Err(e)
             if !wanted
                 && matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::NotADirectory) =>
@@ -103,13 +103,13 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     })
 }
 
-/// Checks every name and value of the text, where errors still know line and column.
+/// Checks every name and value in the text itself, so that errors have line and column.
 pub(super) fn parse(text: &str) -> Result<Table, String> {
     toml::from_str::<Options>(text).map_err(|e| e.to_string())?;
     text.parse::<Table>().map_err(|e| e.to_string())
 }
 
-/// Lays `over` on `under`, group by group.
+/// Adds the options of `over` to `under`, group by group; an option in `over` replaces the one in `under`.
 fn merge(under: &mut Table, over: Table) {
     for (group, options) in over {
         let Value::Table(options) = options else {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_sample_lines_of_the_defaults_are_valid_too() {
-        // Each alone: some of them exclude each other.
+        // Each sample is parsed alone, because some of them exclude each other.
         let mut group = "";
         for line in DEFAULTS.lines() {
             if line.starts_with('[') {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let (before, whole) = show::load(&options.records, &args.before)?;
     let (after, exit) = show::load(&options.records, &args.after)?;
-    // Two records of one study, and a record beside a study, are compared by themselves.
+    // Whole studies are compared only if both records belong to studies, and to different ones.
     let are_studies =
         matches!((study(&before.start), study(&after.start)), (Some(a), Some(b)) if a != b);
     let both = [before, after]
@@ -49,12 +49,12 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(whole.or(exit))
 }
 
-/// The study of several records of which a record is one.
+/// Id of the study that this record is one of several records of.
 fn study(start: &Start) -> Option<u64> {
     start.study.as_ref().filter(|study| !study.at.is_empty()).map(|study| study.id)
 }
 
-/// The records of the study that a record is part of, in the order of its points.
+/// All records of the study that `record` is part of, in the order of its points.
 fn of_study(record: Record, records: &Records) -> Vec<Record> {
     let Ok(store) = records_of(records) else {
         return vec![record];
@@ -71,7 +71,7 @@ fn of_study(record: Record, records: &Records) -> Vec<Record> {
     all
 }
 
-/// A record with its verdict; `material` is that of an import.
+/// A record with its verdict; `material` holds the results and facts of an imported record.
 pub(super) fn judged<'a>(record: &'a Record, material: &Material) -> Judged<'a> {
     if record.imported.is_some() {
         Judged::import(record, &explain(material))

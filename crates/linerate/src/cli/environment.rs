@@ -1,4 +1,4 @@
-//! The variables of the environment that look like options.
+//! The environment variables that begin with `LINERATE_`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,15 +9,15 @@ use linerate_session::peer::keys;
 
 /// The prefix of all variables.
 const PREFIX: &str = "LINERATE_";
-/// Variables of the project's tests.
+/// Prefix of variables that only the project's tests read.
 const OF_TESTS: &str = "LINERATE_TEST_";
 
-/// The variables that are set.
+/// Names of all `LINERATE_` variables that are set.
 pub(super) fn set() -> Vec<String> {
     ours(std::env::vars_os().map(|(name, _)| name))
 }
 
-/// The variables that are set but that neither the program nor the lab reads: a typing error, most likely.
+/// Names of variables that are set but that neither the program nor the lab reads: most likely a typing error.
 pub(super) fn unread(program: &Command) -> Vec<String> {
     let read = read(program);
     let mut set = set();

@@ -1,4 +1,4 @@
-//! How the program ends: exit codes, errors in words, and what a bug looks like.
+//! How the program ends: exit codes, the words of errors, and the report of a bug.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::Write as _;
@@ -13,15 +13,15 @@ use linerate_show::{cleaned, shortened};
 /// Exit codes. They are part of the interface: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Measured, whatever the verdict.
+    /// The measurement is complete, whatever the verdict.
     Done = 0,
-    /// A bug, panics included.
+    /// A bug in linerate, such as a panic.
     Bug = 1,
-    /// Usage.
+    /// Wrong options or arguments.
     Usage = 2,
-    /// Could not measure, or only in part.
+    /// Nothing was measured, or only a part.
     NotMeasured = 3,
-    /// An `--expect` bound, or the demonstration's truth, failed.
+    /// A bound of `--expect` does not hold, a check found a problem, or the demo did not find the planted fault.
     Missed = 4,
 }
 
@@ -34,8 +34,8 @@ impl Exit {
     }
 }
 
-/// The outcome of a command that ran in `place`. linerate's own exit codes are passed on, so that a check in a lab is a
-/// check of the lab.
+/// The outcome of a command that ran in `place`. Exit codes 2 and 4 of linerate are passed on, so that `--expect` and
+/// `fabric check` work in a lab.
 pub(crate) fn of_command(place: &str, status: ExitStatus) -> Exit {
     if status.success() {
         return Exit::Done;
@@ -62,7 +62,7 @@ impl Failure {
         Self::new(Exit::Usage, error)
     }
 
-    /// Something that was asked for could not be done here and now.
+    /// Something that the user requested could not be done here and now.
     pub(crate) fn not_measured(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::NotMeasured, error)
     }
@@ -71,18 +71,18 @@ impl Failure {
         Self { exit, error: error.into(), hint: String::new() }
     }
 
-    /// Adds what helps; an empty hint is not shown.
+    /// Adds a hint for the user; an empty hint is not shown.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
     }
 
-    /// Error, its causes and the hint, in the form that users see.
+    /// The error, its causes and the hint, as users see them.
     pub(crate) fn words(&self) -> String {
         let mut text = format!("error: {}\n", indented(&self.error.to_string()));
         for cause in self.error.chain().skip(1) {
             let cause = indented(&cause.to_string());
-            // An error that already repeats its source would be read twice.
+            // The text of some errors already contains that of their source, which is then not repeated.
             if !text.contains(&cause) {
                 let _ = writeln!(text, "  caused by: {cause}");
             }
@@ -93,7 +93,7 @@ impl Failure {
         text
     }
 
-    /// Whether our output could not be written: nothing more can be told.
+    /// Whether writing to standard output failed: then no result can be shown.
     pub(crate) fn is_of_output(&self) -> bool {
         self.error.is::<OutputError>()
     }
@@ -106,11 +106,11 @@ impl Failure {
     }
 }
 
-/// Most characters of a line of an error, and most lines: both may quote a file or another host.
+/// Most characters in a line of an error, and most lines of an error: its text may quote a file or another host.
 const WIDEST: usize = 1000;
 const LINES: usize = 40;
 
-/// A text that may quote anybody. Its further lines are indented, so that none of them looks like one of ours.
+/// A text that may quote a file or another host. Lines after its first are indented, so that none looks like our own.
 fn indented(text: &str) -> String {
     let mut lines = text.lines().map(|line| shortened(line, WIDEST));
     let kept: Vec<String> = lines.by_ref().take(LINES).collect();
@@ -118,11 +118,11 @@ fn indented(text: &str) -> String {
     kept.join("\n    ") + more
 }
 
-/// Writes to stderr; if that fails, the message is lost. Characters that a terminal obeys, and those that nobody sees,
-/// are shown as `?`, whoever wrote them.
+/// Writes to stderr; if that fails, the message is lost. Control characters and invisible characters are replaced by
+/// `?`, wherever the text is from.
 pub(crate) fn tell(text: &str) {
     let text = &cleaned(text);
-    // In a test the text belongs to the captured output, which is shown on failure.
+    // In a test `eprint!` writes to the captured output, which is shown if the test fails.
     if cfg!(test) {
         return eprint!("{text}");
     }
@@ -132,7 +132,7 @@ pub(crate) fn tell(text: &str) {
 /// Whether any thread has panicked, including a thread whose panic the caller handled as an error.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a bug has shown in this process.
+/// Whether any thread of this process has panicked.
 pub(crate) fn panicked() -> bool {
     PANICKED.load(Ordering::Relaxed)
 }
@@ -142,7 +142,7 @@ pub(crate) fn guarded(verb: impl FnOnce() -> Result<Exit, Failure>) -> Exit {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);
         tell(&bug_report(&info.to_string()));
-        // Only where RUST_BACKTRACE asks for it: a stripped program does not know the names.
+        // Shown only if RUST_BACKTRACE is set: a stripped program has no function names.
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {
             tell(&backtrace.to_string());

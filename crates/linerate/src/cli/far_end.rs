@@ -1,5 +1,4 @@
-//! A far end that this program starts: the far end gets its key over a pipe, and ends when that pipe is
-//! closed.
+//! A far end that this program starts: it reads its key from a pipe, and ends when that pipe is closed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
@@ -18,10 +17,10 @@ use linerate_show::one_line;
 /// The start of the line that `serve` prints for each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
 
-/// This program, even where its file was replaced in the meantime.
+/// The file of this running program, even if an upgrade has replaced it on disk.
 const OWN: &str = "/proc/self/exe";
 
-/// Variables of `linerate serve` that a process of one's own does not read.
+/// Variables that configure `linerate serve` and that a far end started by this program must not inherit.
 const OF_SERVERS: [&str; 8] = [
     "LINERATE_PORT",
     "LINERATE_LISTEN",
@@ -33,16 +32,16 @@ const OF_SERVERS: [&str; 8] = [
     "LINERATE_SERVE_ALLOW_CHANGES",
 ];
 
-/// Time for the far end to end by itself once it is no longer needed; then its process is killed.
+/// Time that the far end has to end by itself once it is no longer needed; then its process is killed.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Time between checks whether the far end has ended.
+/// Time between two checks whether the far end has ended.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// A far end that lives as long as this value.
+/// A far end that ends when this value is dropped.
 pub(crate) struct FarEnd {
     process: Child,
-    /// The far end ends when this is closed.
+    /// Standard input of the far end, which ends when this pipe is closed.
     hold: Option<ChildStdin>,
     pub(crate) target: Target,
     pub(crate) key: Key,
@@ -57,7 +56,7 @@ pub(crate) enum Unmade {
 }
 
 impl FarEnd {
-    /// Starts a far end by `command`, which serves on `host` with `--attached`.
+    /// Starts a far end by `command`, which runs `linerate serve --attached` on `host`.
     pub(crate) fn start(mut command: Command, host: String) -> Result<Self, Unmade> {
         let pipes = command.stdin(Stdio::piped()).stderr(Stdio::piped());
         let started = pipes.stdout(Stdio::null()).spawn();
@@ -69,7 +68,7 @@ impl FarEnd {
             target: Target { host, port: 0 },
             key: Key::generate(),
         };
-        // A process that has already ended printed the reason to its stderr.
+        // A failed write is ignored: if the process has already ended, it printed the reason to its stderr.
         let hold = far.hold.as_mut();
         let _ = hold.map(|hold| writeln!(hold, "{}", far.key.text()));
         match words.and_then(listening) {
@@ -92,7 +91,7 @@ impl FarEnd {
         for name in OF_SERVERS {
             command.env_remove(name);
         }
-        // Ctrl-C of a terminal is for this process, which ends the run in order.
+        // The far end has its own process group, so Ctrl-C reaches only this process, which ends the run in order.
         command.process_group(0);
         let host = Ipv4Addr::LOCALHOST.to_string();
         Self::start(command, host).map_err(|unmade| {
@@ -111,8 +110,8 @@ impl FarEnd {
     }
 }
 
-/// The port on which the far end reports to listen; `None` when the far end ends without a port. Lines that
-/// the far end prints before it are shown to the user. Later lines are its log, which is dropped.
+/// The TCP port on which the far end reports to listen; `None` if it ends before it reports one. Earlier lines are
+/// shown to the user. Later lines are its log, which is dropped.
 fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
     let mut lines = words.split(b'\n').map_while(Result::ok);
     let port = lines.by_ref().find_map(|line| {
@@ -123,12 +122,12 @@ fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
         }
         port
     })?;
-    // Read on, or the far end would wait for a reader.
+    // The far end's stderr is read to its end: a full pipe would block the far end.
     thread::spawn(move || lines.for_each(drop));
     Some(port)
 }
 
-/// The port of a line that says where the far end listens.
+/// The TCP port in a line that reports where the far end listens.
 fn port(line: &str) -> Option<u16> {
     let address = line.trim_end().strip_prefix(LISTENING)?;
     address.rsplit_once(':')?.1.parse().ok()
@@ -141,7 +140,7 @@ impl Drop for FarEnd {
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < until {
             thread::sleep(GLANCE);
         }
-        // Failures are ignored: then the process has already ended.
+        // A failure to kill is ignored: then the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

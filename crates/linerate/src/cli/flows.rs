@@ -1,4 +1,4 @@
-//! `linerate flows`: the limits of transfers that already run on this machine.
+//! `linerate flows`: finds the limits of transfers that already run on this machine.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::options::{self, Options};
 use super::{out, reach, signal};
 use linerate_show::flows::{self, Look};
 
-/// Time between the first two rounds: what is busy shows soon.
-const FIRST: Duration = Duration::from_millis(250);
+/// Time between the first two rounds: short, so that busy connections are known soon.
+const FIRST_ROUND: Duration = Duration::from_millis(250);
 /// Time between later rounds.
 const ROUND: Duration = Duration::from_secs(1);
-/// Pause after a round, as a multiple of the round's own cost, however many connections there are.
-const REST: u32 = 20;
-/// Samples of each connection in a look, as far as the bounds of a tick allow.
+/// Pause after a round, as a multiple of the time that the round took: many connections then cost little CPU time.
+const PAUSE_FACTOR: u32 = 20;
+/// Samples of each connection within the observation time, if the time between two of them is within `TICK`.
 const SAMPLES: u32 = 20;
 const TICK: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// Time in which Ctrl-C is heeded.
-const HEED: Duration = Duration::from_millis(100);
+/// Longest sleep before the loop checks for Ctrl-C again.
+const STOP_CHECK: Duration = Duration::from_millis(100);
 
 // `linerate flows`.
 #[derive(Debug, Parser)]
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(if look.complete { Exit::Done } else { Exit::NotMeasured })
 }
 
-/// Looks for `time`, or until `stop`.
+/// Observes the connections for `time`, or until `stop` is set.
 fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look> {
     let begin = Instant::now();
     let at = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -68,19 +68,19 @@ fn look(mut flows: Flows, time: Duration, stop: &AtomicBool) -> io::Result<Look>
         io::Result::Ok(now.elapsed())
     };
     round(&mut flows)?;
-    let (mut next_round, mut next_tick) = (FIRST, FIRST);
+    let (mut next_round, mut next_tick) = (FIRST_ROUND, FIRST_ROUND);
     while begin.elapsed() < time && !stop.load(Ordering::Relaxed) {
         let now = begin.elapsed();
         if now >= next_round {
             let cost = round(&mut flows)?;
-            next_round = begin.elapsed() + ROUND.max(cost * REST);
+            next_round = begin.elapsed() + ROUND.max(cost * PAUSE_FACTOR);
         }
         if now >= next_tick {
             flows.sample(at());
             next_tick = (next_tick + tick).max(begin.elapsed());
         }
         let next = next_round.min(next_tick).min(time);
-        thread::sleep(next.saturating_sub(begin.elapsed()).min(HEED));
+        thread::sleep(next.saturating_sub(begin.elapsed()).min(STOP_CHECK));
     }
     flows.sample(at());
     round(&mut flows)?;
@@ -127,11 +127,11 @@ fn wanted(text: &str, machine: &dyn Machine) -> Result<Wanted, Failure> {
     end(found.map(|a| a.ip().to_canonical()).collect(), port)
 }
 
-/// The kernel does not list its connections.
+/// The failure if the kernel does not list its connections.
 fn untold(error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "sudo linerate flows",
-        // The kernel has neither the family of queries (sock_diag) nor the queries about TCP.
+        // The kernel supports neither socket queries (`sock_diag`) nor those for TCP.
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => "sudo modprobe tcp_diag",
         _ if error.raw_os_error() == Some(PROTOCOL) => "sudo modprobe tcp_diag",
         _ => "ss -ti asks the kernel the same",

@@ -1,4 +1,4 @@
-//! `linerate guide`: the checks of somebody who sets something up for the first time.
+//! `linerate guide`: checks a system that somebody sets up for the first time.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ struct Ib {
 }
 
 impl Args {
-    /// The flags of the result.
+    /// The flags that choose the form of the result.
     pub(crate) fn json(&self) -> &options::Json {
         let What::Ib(args) = &self.what;
         &args.json
@@ -69,7 +69,7 @@ fn exit(guide: &Guide) -> Exit {
     }
 }
 
-/// Runs the checks, with the network where there is one to ask.
+/// Runs the checks, with a walk through the network if it can be reached.
 fn judged(inventory: &Inventory, args: &Ib, stop: &AtomicBool) -> Result<Guide, Failure> {
     let alone = guide::infiniband(inventory, None);
     let has_cable = |guide: &Guide| {
@@ -89,7 +89,8 @@ fn judged(inventory: &Inventory, args: &Ib, stop: &AtomicBool) -> Result<Guide, 
     Ok(walked.map_or(alone, |walked| guide::infiniband(inventory, Some(&walked.network))))
 }
 
-/// Whether the network of this machine's ports, or of a simulator, belongs to the machine that is checked.
+/// Whether the network that this process can reach (by this machine's ports or a simulator) is that of the checked
+/// machine.
 fn is_reachable(root: Option<&Path>) -> bool {
     root.is_none() || env::var_os(fabric::SIMULATOR).is_some()
 }

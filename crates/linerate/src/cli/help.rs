@@ -1,4 +1,4 @@
-//! Help texts: what clap derives from the options, with the defaults from `defaults.toml`.
+//! Help texts: clap derives them from the options, and the defaults of `defaults.toml` are added here.
 
 use clap::{Arg, Command, CommandFactory};
 use linerate_record::iperf3::STREAMS_MAX;
@@ -7,10 +7,11 @@ use toml::{Table, Value};
 use super::Cli;
 use super::config::DEFAULTS;
 
-/// Names of values that are numbers: their own parsers refuse a negative one in words.
+/// Placeholders of values that are numbers. Such options accept a leading `-`, so that their own parsers can explain
+/// why a negative value is wrong.
 const NUMBERS: [&str; 6] = ["BYTES", "CLAIM", "N", "RATE", "SIZE", "TIME"];
 
-/// What all switches, and all options that are numbers, have in common. A switch may stand alone, or with a value.
+/// Sets what all switches and all numeric options have in common. A switch may be given without or with a value.
 fn by_value(command: Command) -> Command {
     let of_value = |arg: Arg| match arg.get_value_names().unwrap_or_default() {
         [name] if name == "BOOL" => arg
@@ -24,7 +25,7 @@ fn by_value(command: Command) -> Command {
     command.mut_args(of_value).mut_subcommands(by_value)
 }
 
-/// The program's command line, documented.
+/// The program's command line, with its help texts.
 pub(crate) fn command() -> Command {
     let defaults: Table = DEFAULTS.parse().unwrap_or_default();
     by_value(Cli::command()).mut_args(|arg| document(arg, "global", &defaults)).mut_subcommands(
@@ -36,7 +37,7 @@ pub(crate) fn command() -> Command {
     )
 }
 
-/// A single measurement uses exactly the given number of streams, and an iperf3 server has a limit.
+/// Changes the help of `--streams` for `bw`: it uses exactly this number, and an iperf3 server allows fewer.
 fn single(verb: Command) -> Command {
     let streams = format!(
         "Number of connections, 1 to 10000 (with an iperf3 server at most {STREAMS_MAX}) [default: 1]"
@@ -44,13 +45,13 @@ fn single(verb: Command) -> Command {
     verb.mut_arg("streams", |arg| arg.help(streams))
 }
 
-/// Adds the default, unless the text has one, and leaves out the environment: its names follow a rule, which the end of the
-/// program's help states.
+/// Adds the default to the help, unless the help states one. Hides the environment variable: its name follows from the
+/// option, as the end of the program's help explains.
 fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
     let arg = arg.hide_env(true);
-    // Another group of options may have an option of the same name.
-    let told = arg.get_help().is_some_and(|help| help.to_string().contains("[default: "));
-    let Some(default) = default_of(&arg, verb, defaults).filter(|_| !told) else {
+    // The help states a default itself if another group has an option with this name.
+    let reported = arg.get_help().is_some_and(|help| help.to_string().contains("[default: "));
+    let Some(default) = default_of(&arg, verb, defaults).filter(|_| !reported) else {
         return arg;
     };
     let text = |help: Option<String>| format!("{} [default: {default}]", help.unwrap_or_default());
@@ -63,7 +64,7 @@ fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
     }
 }
 
-/// The default of the verb's own group, else of any group.
+/// The default in the verb's own group of `defaults.toml`, else in any group.
 fn default_of(arg: &Arg, verb: &str, defaults: &Table) -> Option<String> {
     let name = arg.get_long()?;
     let own = defaults.get(verb).into_iter();
@@ -71,7 +72,7 @@ fn default_of(arg: &Arg, verb: &str, defaults: &Table) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
-        // Switches are off and lists are empty by default.
+        // Switches are off and lists are empty by default, which the help does not state.
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `linerate host`: the facts of one machine.
+//! `linerate host`: shows the facts of one machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -19,12 +19,12 @@ use linerate_show::host;
 /// Longest time between two checks for Ctrl-C.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// How hints begin that let this machine be read; and what reads all of another one, where only parts
-/// of its files are here.
-const HERE: [&str; 3] = ["mount ", "sudo dmidecode", "sudo linerate"];
-const THERE: &str = "on that machine: sudo linerate host --capture FILE";
+/// Beginnings of hints that help only on this machine, and the hint that replaces them for another machine of which
+/// only some files are here.
+const LOCAL_HINTS: [&str; 3] = ["mount ", "sudo dmidecode", "sudo linerate"];
+const REMOTE_HINT: &str = "on that machine: sudo linerate host --capture FILE";
 
-/// Time between two looks.
+/// Time between two readings with `--watch`.
 const SECOND: Duration = Duration::from_secs(1);
 
 // `linerate host`.
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Reads the facts of this machine, or of another one, without waiting for its activity.
+/// Reads the facts of this machine, or of another one, without measuring activity, so that it does not wait.
 pub(super) fn inventory_of(root: Option<&Path>) -> Result<Inventory, Failure> {
     match root {
         None => look(Live::new(), &|_| {}, None),
@@ -75,7 +75,7 @@ pub(super) fn inventory_of(root: Option<&Path>) -> Result<Inventory, Failure> {
     }
 }
 
-/// Shows what changed in each second until the user ends it.
+/// Shows once a second what changed, until the user ends it.
 fn watch(options: &Options) -> Result<Exit, Failure> {
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let machine = Live::new();
@@ -97,11 +97,11 @@ fn watch(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// The file that the readings are saved to, and whether without a mask.
+/// The file in which the readings are saved, and whether they are saved unmasked; `None` if they are not saved.
 type Keep<'a> = Option<(&'a Path, bool)>;
 
-/// Reads the facts of another machine from copies of its files, which do not change: there is nothing to wait
-/// for.
+/// Reads the facts of another machine from copies of its files. The copies do not change, so it does not wait between
+/// readings.
 fn elsewhere(root: &Path, keep: Keep<'_>) -> Result<Inventory, Failure> {
     if root.is_dir() {
         if !["proc", "sys"].iter().any(|part| root.join(part).is_dir()) {
@@ -115,9 +115,9 @@ fn elsewhere(root: &Path, keep: Keep<'_>) -> Result<Inventory, Failure> {
             .map_err(Failure::usage)?;
         let mut inventory = look(machine, &|_| {}, keep)?;
         // A remedy for this machine does not help a machine that is elsewhere.
-        let here = |gap: &&mut Gap| HERE.iter().any(|hint| gap.hint.starts_with(hint));
+        let here = |gap: &&mut Gap| LOCAL_HINTS.iter().any(|hint| gap.hint.starts_with(hint));
         for gap in inventory.gaps.iter_mut().filter(here) {
-            THERE.clone_into(&mut gap.hint);
+            REMOTE_HINT.clone_into(&mut gap.hint);
         }
         return Ok(inventory);
     }
@@ -127,7 +127,7 @@ fn elsewhere(root: &Path, keep: Keep<'_>) -> Result<Inventory, Failure> {
     look(Replay::new(captured), &|_| {}, keep)
 }
 
-/// Reads the inventory, and saves what was read where that was asked for.
+/// Reads the inventory, and saves all readings if `keep` names a file.
 fn look(
     machine: impl Machine,
     pause: &dyn Fn(Duration),

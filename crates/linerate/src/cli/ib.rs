@@ -1,4 +1,4 @@
-//! `linerate lab ib`: a simulated InfiniBand network, to try things in.
+//! `linerate lab ib`: runs a command in a simulated InfiniBand network.
 
 use std::sync::atomic::Ordering;
 
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(of_command("the simulated network", status))
 }
 
-/// A network that cannot be is a wrong request; all else could not be done here and now.
+/// The failure for an error of the lab: a network that is impossible is a usage error, others are failures to measure.
 fn failed(error: IbError) -> Failure {
     match error {
         IbError::Impossible { .. } | IbError::Refused { .. } => Failure::usage(error),

@@ -1,4 +1,4 @@
-//! `linerate lat`: round trips timed once, for scripts.
+//! `linerate lat`: times round trips once, without a verdict, for scripts.
 
 use anyhow::anyhow;
 use clap::Parser;
@@ -20,11 +20,11 @@ use crate::expect::Found;
 use linerate_show::lat::{self, Probe};
 use linerate_show::{like, noted};
 
-/// Time and size where no layer of options states one; the layer of defaults always does.
+/// Measuring time and message size if the user sets none.
 const TIME: Nanos = Nanos::from_secs(10);
 const SIZE: Bytes = Bytes(64);
 
-/// The verb; it has the options of the transports that it can use.
+/// The verb `lat`; its flags include the options of all transports that can time round trips.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -71,7 +71,7 @@ impl Beside {
     }
 }
 
-/// Refuses options of a load where there is none. The environment may set them for other commands.
+/// Refuses options of the load on the command line if there is no load. In the environment they may be for other verbs.
 fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
     const OF_LOAD: [&str; 2] = ["streams", "pacing"];
     const OF_RECORD: [&str; 1] = ["no_save"];
@@ -111,26 +111,26 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     }
 }
 
-/// Times round trips once.
+/// Measures round trips once, as the options of `lat` request.
 pub(super) fn measure(
     target: Option<&str>,
     options: &Options,
     stop: &Stop,
 ) -> Result<Measured, Failure> {
-    let asked = &options.lat;
+    let requested = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_memory(&options.run) {
             memory::LOAD
         } else {
-            asked.size.map_or(SIZE, |s| s.0)
+            requested.size.map_or(SIZE, |s| s.0)
         },
-        interval: asked.rate.map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
-        busy_poll: asked.busy_poll == Some(true),
-        nagle: asked.nodelay == Some(false),
-        two_writes: asked.pattern == Some(TripPattern::WriteWriteRead),
+        interval: requested.rate.map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
+        busy_poll: requested.busy_poll == Some(true),
+        nagle: requested.nodelay == Some(false),
+        two_writes: requested.pattern == Some(TripPattern::WriteWriteRead),
     };
-    let beside = asked.beside.map(directions).unwrap_or_default();
-    let time = asked.time.map_or(TIME, |t| t.0);
+    let beside = requested.beside.map(directions).unwrap_or_default();
+    let time = requested.time.map_or(TIME, |t| t.0);
     single::measure(target, beside, time, What::Trips(trips), options, stop)
 }
 
@@ -141,7 +141,7 @@ fn once(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
         let timed: Vec<_> = probe.timed().into_iter().collect();
         out::print(&like::page(like.into(), &timed))?;
     } else if let Some(mut stream) = measured.stream.take() {
-        stream.lat(&probe, measured.told(options));
+        stream.lat(&probe, measured.shown_record(options));
         stream.finish().map_err(out::failed)?;
     } else {
         print(&probe, &measured.record, options)?;
@@ -150,10 +150,10 @@ fn once(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
     Ok(measured.exit(probe.complete(), &found, options))
 }
 
-/// Prints the result of a measurement that was kept.
-pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure> {
+/// Prints the result of a saved measurement.
+pub(super) fn show_kept(record: &Record, options: &Options) -> Result<Exit, Failure> {
     let plan = &record.start.plan;
-    // The address of the far end is in no record.
+    // A record does not hold the address of the far end.
     let probe = Probe::of(plan.peer.as_deref().unwrap_or(THIS_HOST), "", record);
     print(&probe, record, options)?;
     let found = Found::figures(probe.summary());
@@ -161,6 +161,6 @@ pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure>
 }
 
 fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
-    let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(options, || lat::json(probe, told), || noted(lat::page(probe), record))
+    let reported = (options.report.with_record == Some(true)).then_some(record);
+    out::result(options, || lat::json(probe, reported), || noted(lat::page(probe), record))
 }

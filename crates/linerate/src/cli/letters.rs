@@ -1,8 +1,8 @@
-//! The letters of iperf3 that have another name here.
+//! Options of iperf3 that have another name in linerate.
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Options of iperf3, and what they are called here.
+/// Options of iperf3, and the options of linerate that replace them.
 const ROWS: [(&str, &str); 18] = [
     ("-R", "-d reverse"),
     ("--reverse", "-d reverse"),
@@ -27,12 +27,12 @@ const ROWS: [(&str, &str); 18] = [
     ("-O", "not needed: the first second never counts"),
 ];
 
-/// What an option of iperf3 that was typed is called here; `None` if the error is about another option.
+/// The hint for a typed option of iperf3: its name in linerate. `None` if the error is about another option.
 pub(super) fn hint(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
-    // Other verbs have no such options.
+    // Only verbs that measure have these options.
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
         return None;
     };
@@ -67,7 +67,7 @@ mod tests {
                 assert!(is_known(name), "{letter}: --{name}");
             }
         }
-        // A verb without such options has no hint.
+        // `list` has no such option, so there is no hint.
         let error =
             help::command().try_get_matches_from(["linerate", "list", "-n", "5"]).unwrap_err();
         assert_eq!(hint(&error), None);

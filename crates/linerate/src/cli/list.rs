@@ -1,4 +1,4 @@
-//! `linerate list`: the kept records.
+//! `linerate list`: lists the saved records.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use super::{diff, import, out, study};
 use linerate_show::list::{self as view, Answer, Listed, Row};
 use linerate_show::study::Found;
 
-/// Records that are judged if no number is asked for: one takes some hundredths of a second.
+/// Number of records that are judged if `--judge` is not given: judging one takes some hundredths of a second.
 const JUDGED: usize = 50;
 
-/// Longest file that is judged for the list.
+/// Longest record file, in bytes, that is judged for the list.
 const LONGEST: u64 = 64 << 20;
 
 // `linerate list`.
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A record by its start alone.
+/// A row of the list from the start of a record; the rest of the file is not read.
 fn row(path: &Path) -> Row {
     let name = path.file_stem().unwrap_or_default();
     Row {
@@ -86,7 +86,7 @@ fn row(path: &Path) -> Row {
     }
 }
 
-/// Why a file is no record, without its path.
+/// The reason why a file cannot be read as a record, without its path.
 fn why(error: StoreError) -> String {
     match error {
         StoreError::Format { source, .. } => source.to_string(),
@@ -104,7 +104,7 @@ fn matches(row: &Row, wanted: &str) -> bool {
     has(&row.name) || row.start.as_ref().is_ok_and(of)
 }
 
-/// The answer of a record, and which part of it is lost.
+/// The answer of a record, and words about the part that is lost; empty if it is whole.
 fn judged(path: &Path) -> Result<(Answer, String), String> {
     let length = path.metadata().map_err(|error| error.to_string())?.len();
     if length > LONGEST {

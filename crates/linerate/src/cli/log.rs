@@ -1,5 +1,5 @@
-//! The lines of a server, which does not wait for whoever reads them: a reader that stands still must not keep
-//! anybody from being served.
+//! The log of a server. The server never waits for the reader of its log: a reader that stops reading must not block
+//! clients.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use linerate_show::one_line;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;
-/// Time for waiting lines to be written once the server has ended.
+/// Time to write the waiting lines once the server has ended.
 const LAST: Duration = Duration::from_secs(1);
 
 /// A thread that writes lines.
@@ -23,7 +23,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Lines go to `write`, one after another.
+    /// Starts the thread; it passes each line to `write`.
     pub(super) fn start(write: impl Fn(&str) + Send + 'static) -> io::Result<Self> {
         let left_out = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&left_out);
@@ -32,7 +32,7 @@ impl Writer {
                 0 => {}
                 n => write(&format!("{n} lines were left out: the output was not read in time")),
             }
-            // An empty text only requests the count.
+            // An empty text is only sent so that the number of missing lines is written.
             if !line.is_empty() {
                 write(&one_line(&String::from_utf8_lossy(line)));
             }
@@ -41,7 +41,7 @@ impl Writer {
         Ok(Self { beside, left_out })
     }
 
-    /// Where a server writes its log lines.
+    /// The function with which a server writes log lines.
     pub(super) fn log(&self) -> Log {
         let (lines, left_out) = (self.beside.giver(), Arc::clone(&self.left_out));
         Arc::new(move |line| {
@@ -51,9 +51,9 @@ impl Writer {
         })
     }
 
-    /// Waits for the lines that were said, for a moment.
+    /// Waits up to `LAST` until the waiting lines are written.
     pub(super) fn finish(self) {
-        // If even the queue of the thread has no room, nobody reads the lines.
+        // If the queue has no room even for this text, nobody reads the lines.
         self.beside.giver().give(Vec::new());
         let _ = self.beside.finish(LAST);
     }
@@ -77,7 +77,7 @@ mod tests {
         });
         let writer = writer.unwrap();
         let log = writer.log();
-        // One is with the thread, or will be.
+        // The thread has taken one line out of the queue, or will take it.
         for n in 0..WAITING + 10 {
             log(&n.to_string());
         }

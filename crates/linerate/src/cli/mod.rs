@@ -125,7 +125,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// The options that were typed, or set in the environment, as one layer.
+    /// The options of the command line and the environment, as one layer.
     fn typed(&self) -> Options {
         let mut options = Options::default();
         match self {
@@ -214,7 +214,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-/// The command, and the names of the options that stand on the command line: what the environment sets is for every command.
+/// The command, and the names of the options on the command line. Options from the environment are not among them,
+/// because a variable may be set for other verbs.
 fn parse() -> Result<(Cli, Vec<String>), clap::Error> {
     let mut program = help::command();
     let matches = program.try_get_matches_from_mut(std::env::args_os())?;
@@ -235,7 +236,7 @@ fn on_line(matches: &ArgMatches) -> Vec<String> {
     ids.map(str::to_owned).collect()
 }
 
-/// Help and version go to standard output and are no failure.
+/// Reports an error of usage. Help and version are no errors: they are printed to standard output.
 fn usage(error: &clap::Error) -> Result<Exit, Failure> {
     if !error.use_stderr() {
         out::print(&error.render().to_string())?;
@@ -261,7 +262,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
             anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
         return Err(Failure::usage(why).hint("--json prints every result for programs"));
     }
-    // Each layer takes the options that it has.
+    // With `--layers` several transports are used, and each uses only the options that it has.
     if cli.verb.has_engine() && options.run.layers != Some(true) {
         resolve::fits(on_line, &options.run)?;
     }

@@ -1,4 +1,4 @@
-//! The note of a record: a few words of the user's own.
+//! The note of a record: a few words of the user, by which the record can be found.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ const LONGEST: usize = 100;
 const TURNS: [std::ops::RangeInclusive<char>; 2] =
     ['\u{202a}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
-/// A note.
+/// A note that has been checked: short, and without characters that disturb a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Note(String);

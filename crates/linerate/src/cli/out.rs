@@ -1,4 +1,4 @@
-//! Standard output. Nothing else in the program writes to it: a write may fail, and the exit code says so where
+//! Standard output. Only this module writes to it, because a write may fail: the exit code then reports that, where
 //! `println!` would panic.
 
 use std::io::{self, IsTerminal, Write};
@@ -7,7 +7,7 @@ use super::exit::Failure;
 use super::options::{Color, Format, Global, Options};
 use linerate_show::{Document, Style};
 
-/// Wider pages are hard to read.
+/// Most columns of a page: wider lines are hard to read.
 const WIDEST: usize = 100;
 
 /// Writes `text` to standard output.
@@ -16,12 +16,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
 }
 
-/// Prints a result. A reader that has seen enough does not change how the program ends.
+/// Prints the last result. If its reader has already closed the pipe, this is no failure.
 pub(crate) fn last(text: &str) -> Result<(), Failure> {
     print(text).or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) })
 }
 
-/// Prints a result in the form that `options` ask for: one JSON document, or a document for people.
+/// Prints a result in the form that `options` select: JSON, or a document for people.
 pub(crate) fn result(
     options: &Options,
     json: impl FnOnce() -> serde_json::Result<String>,
@@ -38,7 +38,7 @@ pub(crate) fn result(
 pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     match options.report.format {
         Some(Format::Markdown) => document.markdown(),
-        // CSV is refused where there is no table.
+        // CSV without a table has been refused before.
         Some(Format::Text | Format::Csv) | None => document.text(style(&options.global)),
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn failed(error: io::Error) -> Failure {
     Failure::not_measured(OutputError(error))
 }
 
-/// The style for standard output and the user's options.
+/// The style for standard output: its width, and colour if the terminal and the user's options permit it.
 pub(crate) fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
@@ -76,7 +76,7 @@ pub(crate) fn style(global: &Global) -> Style {
     }
 }
 
-/// Number of columns of the terminal.
+/// Columns of a page: those of the terminal, but at most `WIDEST`.
 pub(crate) fn columns() -> usize {
     let found = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     found.map_or(Style::PLAIN.width, |c| c.min(WIDEST))

@@ -49,7 +49,7 @@ fn refused(error: PairError, origin: Origin) -> Failure {
     Failure::not_measured(error).hint(hint)
 }
 
-/// The key from the environment, a line that is typed, or the whole of what is piped in.
+/// Reads the key: from the environment, from a line that is typed, or from all of standard input if it is no terminal.
 fn read(host: &str) -> Result<(Key, Origin), Failure> {
     if let Some(key) = Key::from_environment().map_err(reach::key_failure)? {
         // A key from the environment is used without asking.

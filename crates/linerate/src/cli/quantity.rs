@@ -1,7 +1,7 @@
-//! Numbers that a user types: each kind knows its unit and its allowed range.
+//! Numbers that a user types: each type has its unit and its allowed range.
 //!
-//! The same type reads flags, environment and configuration file, so that a wrong value is refused with the
-//! same words in all three.
+//! Flags, environment and configuration file are read by the same type, so that all three refuse a wrong value with the
+//! same words.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use linerate_units::{Bytes, Nanos, Percent, Rate};
 use serde::de::{self, Visitor};
 
-/// A value that can be written so that reading it gives the same value again.
+/// A value that can be written as text from which reading gives exactly this value.
 trait Exact {
     fn exact(&self) -> String;
 }
@@ -52,17 +52,17 @@ impl Exact for Percent {
     }
 }
 
-/// Upper bound of sizes that each engine bounds further.
+/// Upper bound for sizes that every engine limits further by itself.
 const ENGINE_MOST: Bytes = Bytes(1 << 40);
 
-/// Reads `text` and holds it against the range, which every message names.
+/// Parses `text` and checks that it is within the range; each error message states the range.
 pub(super) fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
 where
     T: FromStr + PartialOrd + fmt::Display,
     T::Err: fmt::Display,
 {
     let most = high.to_string();
-    // The bound of an engine is said by the engine.
+    // The range in words; an upper bound that depends on the engine is stated by that engine.
     let range = if most == ENGINE_MOST.to_string() {
         format!("allowed: {low} or more, as much as the engine takes")
     } else {
@@ -70,7 +70,7 @@ where
     };
     let value: T = text.parse().map_err(|e: T::Err| {
         let why = e.to_string();
-        // Errors of plain integers do not repeat what was typed.
+        // Error messages of integers do not contain the typed text.
         if why.contains(&format!("`{text}`")) {
             format!("{why}; {range}")
         } else {
@@ -83,7 +83,7 @@ where
     Ok(value)
 }
 
-/// Takes strings and whole numbers, so that a file may say `streams = 4` and `time = "30s"`.
+/// Deserializes a string or a whole number, so that a file may have `streams = 4` and `time = "30s"`.
 struct Text;
 
 impl Visitor<'_> for Text {
@@ -134,37 +134,40 @@ quantity! {
     LossShare(Percent) Percent(0.0), Percent(50.0);
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
-    /// Payload of one read or write, or the array of memory that operations go through. Each transport bounds it further.
+    /// Payload of one read or write, or for engine `memory` the size of the array that is used. Each transport limits
+    /// it further.
     OpSize(Bytes) Bytes(1), ENGINE_MOST;
-    /// A socket buffer. Kernels refuse less than 4 KiB or so, and count in 31 bits, doubled.
+    /// Size of a socket buffer. Kernels refuse less than about 4 KiB, and store twice the size in 31 bits.
     Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
-    /// Pace of one stream. The kernel's slowest useful pace, and well beyond any port.
+    /// Pace of one stream: from the slowest useful pace of the kernel to more than any port carries.
     Pace(Rate) Rate(8_000), Rate(1_000_000_000_000);
-    /// `TCP_MAXSEG`: the kernel's own bounds.
+    /// Value of `TCP_MAXSEG`, within the kernel's own bounds.
     SegmentSize(u32) 88, 32_767;
-    /// Connections: each is a descriptor at both ends, and has memory of both kernels.
+    /// Number of connections: each needs a descriptor and memory of the kernel at both ends.
     Streams(u32) 1, 10_000;
-    /// Time of a look at connections: counters tick in milliseconds, and hours belong to another tool.
+    /// Observation time: counters tick in milliseconds, and for hours other tools are better.
     LookTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(600);
-    /// Time between two readings of counters; 0 stands for one reading.
+    /// Time between two readings of counters; 0 means that they are read once.
     Interval(Nanos) Nanos(0), Nanos::from_secs(3600);
-    /// Time of a single measurement. A server ends sessions soon after.
+    /// Time of a single measurement. A server ends sessions that last two hours.
     ProbeTime(Nanos) Nanos::from_secs(1), Nanos::from_secs(3600);
-    /// Runs of one plan.
+    /// Number of runs with one plan.
     Times(u32) 2, 100;
-    /// Messages in a second: what one thread can send at all.
+    /// Messages per second, up to what one thread can send.
     MessageRate(u32) 1, 1_000_000;
-    /// A message of a round trip, or the array of memory that loads go through. Each transport bounds it further.
+    /// Size of a message of round trips, or for engine `memory` of the array that loads read. Each transport limits it
+    /// further.
     Message(Bytes) Bytes(1), ENGINE_MOST;
-    /// Connections that are shown.
+    /// Number of connections that are shown.
     Top(u32) 1, 100;
-    /// Clients of a server at a time; each has a thread, and one for each of its streams.
+    /// Number of clients that a server serves at the same time; each has a thread, and one more for each of its
+    /// streams.
     Clients(u32) 1, 1024;
     /// A port number.
     PortNumber(u32) 1, 65_535;
 }
 
-/// A network of addresses; an address alone is a network of one.
+/// A network of IP addresses; a single address is a network of one address.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Network(pub(crate) IpNet);

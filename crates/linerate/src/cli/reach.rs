@@ -1,4 +1,4 @@
-//! Finds the far end for the near one, and the key of their session.
+//! Finds the address of the far end, and the key for a session with it.
 
 use anyhow::{Context, anyhow};
 use linerate_session::peer::address::{Family, Target};
@@ -8,7 +8,7 @@ use linerate_session::peer::{PORT, PeerError};
 use super::exit::Failure;
 use super::options::Peer;
 
-/// The far end that `text` means; its own port outranks `--port`.
+/// The far end that `text` names; a port in `text` takes precedence over `--port`.
 pub(crate) fn target(text: &str, options: &Peer) -> Result<Target, Failure> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let refuse = |why: &str, hint| {
@@ -50,13 +50,13 @@ pub(crate) fn family(options: &Peer) -> Option<Family> {
 /// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// [`keys::KEY_VARIABLE`].
+    /// The environment variable [`keys::KEY_VARIABLE`].
     Environment,
-    /// The key that was typed, piped in or saved.
+    /// A key that the user typed, piped in or saved with `linerate pair`.
     Own,
 }
 
-/// The key for a far end; `None` with `--open`, or when none is kept.
+/// The key for a far end; `None` with `--open`, or if no key is saved for it.
 pub(crate) fn key(target: &Target, options: &Peer) -> Result<(Option<Key>, Origin), Failure> {
     if options.open == Some(true) {
         return Ok((None, Origin::Own));
@@ -69,20 +69,20 @@ pub(crate) fn key(target: &Target, options: &Peer) -> Result<(Option<Key>, Origi
     Ok((kept, Origin::Own))
 }
 
-/// A failure because of a key: nothing was measured.
+/// The failure for a key that is missing or wrong: nothing was measured.
 pub(crate) fn key_failure(error: KeyError) -> Failure {
     let hint = error.hint();
     Failure::not_measured(error).hint(hint)
 }
 
-/// A failure of the peer.
+/// The failure for an error of the session with the far end.
 pub(crate) fn peer_failure(error: PeerError) -> Failure {
     let hint = error.hint();
     Failure::not_measured(error).hint(hint)
 }
 
-/// The hint where a far end rejects the key of the environment, which takes precedence over the key stored by
-/// pairing. `None` if the key is not the reason.
+/// The hint if the far end rejects the key from the environment, which takes precedence over the saved key. `None` if
+/// the environment is not the reason.
 pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     let name = keys::KEY_VARIABLE;
     match (origin, error) {
@@ -96,7 +96,7 @@ pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     }
 }
 
-/// A failure of the peer, with which a session was wanted by a key.
+/// The failure if a session could not be opened; `origin` is the source of its key.
 pub(crate) fn session_failure(error: PeerError, origin: Origin) -> Failure {
     let hint = hint_of_key(&error, origin);
     let failure = peer_failure(error);
@@ -106,7 +106,7 @@ pub(crate) fn session_failure(error: PeerError, origin: Origin) -> Failure {
     }
 }
 
-/// A system call of our own failed.
+/// Turns an error of a system call into a failure; `what` says what was attempted.
 pub(crate) fn system<T>(result: std::io::Result<T>, what: &'static str) -> Result<T, Failure> {
     result.context(what).map_err(Failure::not_measured)
 }

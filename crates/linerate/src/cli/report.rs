@@ -1,4 +1,4 @@
-//! A record, judged and printed: the end of `run` and all of `show`.
+//! Judges a record and prints the result: the last step of `run`, and all of `show`.
 
 use std::io::Write;
 
@@ -15,11 +15,11 @@ use crate::expect::Found;
 use linerate_show::stream::Stream;
 use linerate_show::{json, noted, text};
 
-/// Choices of what is shown besides the verdict.
+/// What is shown besides the verdict.
 pub(crate) struct Shown<'a> {
-    /// Name under which the record was kept, and the command that shows it.
+    /// Name under which the record was saved, and the command that shows it.
     pub(crate) saved: Option<(&'a str, &'a str)>,
-    /// Whether the answer of every cause is shown.
+    /// Whether the result for every cause is shown, not only for limits.
     pub(crate) explain: bool,
 }
 
@@ -52,15 +52,15 @@ pub(crate) fn end_stream<W: Write>(
     Ok(exit(record, &model, &verdict, options))
 }
 
-/// How the program ends after a run.
+/// The exit code after a run.
 pub(super) fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
     let measured = if model.complete { Exit::Done } else { Exit::NotMeasured };
-    let asked = &record.start.plan.directions;
+    let requested = &record.start.plan.directions;
     if !is_bound(options) {
         return measured;
     }
     let found = Found { summary: Summary::of(record, model), verdict: Some(verdict) };
-    measured.or(expectations(asked, &found, options))
+    measured.or(expectations(requested, &found, options))
 }
 
 fn for_people(
@@ -79,16 +79,16 @@ fn for_people(
     words
 }
 
-/// Whether anything was expected of the result.
+/// Whether the user set any bound with `--expect`.
 pub(super) fn is_bound(options: &Options) -> bool {
     options.report.expect.iter().any(|all| !all.is_empty())
 }
 
 /// Checks the results against every bound, and reports the bounds that do not hold.
-pub(crate) fn expectations(asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
+pub(crate) fn expectations(requested: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
     let mut exit = Exit::Done;
     for expect in options.report.expect.iter().flatten() {
-        if let Err(why) = expect.check(asked, found) {
+        if let Err(why) = expect.check(requested, found) {
             tell(&format!("expectation failed: {expect}: {why}\n"));
             exit = Exit::Missed;
         }

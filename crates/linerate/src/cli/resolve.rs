@@ -1,4 +1,4 @@
-//! Makes the plan from the options: every default is filled in, every contradiction is found.
+//! Makes the plan from the options: fills in every default, and refuses options that contradict each other.
 
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
@@ -13,10 +13,10 @@ use linerate_units::{Bytes, Nanos};
 use super::exit::Failure;
 use super::options::{HandOver, LoadDirections, LoadOptions, Options, Peer, Run, RunDirections};
 
-/// Budget where no layer of options states one; the layer of defaults always does.
+/// Budget if neither the user nor the defaults set one; the defaults always set one.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// Budget of `--quick`: both directions and a trial for each.
+/// Budget of `--quick`: enough for both directions and one trial of each.
 const QUICK: Nanos = Nanos::from_secs(20);
 
 /// Budget of `--thorough`.
@@ -26,7 +26,7 @@ const THOROUGH: Nanos = Nanos::from_secs(300);
 pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failure> {
     let run = &options.run;
     let engine = engine(run, Needs::Both)?;
-    // Without a far end this machine is measured against itself.
+    // Without a far end, this machine is measured against itself.
     let peer = peer.map(|peer| far_end(&engine, Some(peer))).transpose()?.flatten();
     Ok(Plan {
         engine,
@@ -40,13 +40,13 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
-        // An explicit number of streams is measured, and no other.
+        // If the user sets a number of streams, only this number is measured.
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
 }
 
-/// The options that reach the far end, as the user would type them.
+/// The options that are needed to reach the far end, as the user would type them.
 fn reach(peer: &Peer) -> Vec<String> {
     let port = peer.port.map_or(PORT.into(), |port| port.0);
     let port = (port != u32::from(PORT)).then(|| format!("--port={port}"));
@@ -55,7 +55,7 @@ fn reach(peer: &Peer) -> Vec<String> {
     port.into_iter().chain(set.map(|(_, flag)| (*flag).to_owned())).collect()
 }
 
-/// The budget: a short or a long look outranks a time, which the layer of defaults always states.
+/// The budget: `--quick` or `--thorough` takes precedence over a time, which the defaults always set.
 fn time(run: &Run) -> Result<Nanos, Failure> {
     match (run.quick == Some(true), run.thorough == Some(true)) {
         (true, true) => Err(Failure::usage(anyhow!("a run cannot be quick and thorough at once"))
@@ -93,7 +93,7 @@ impl Needs {
             }
     }
 
-    /// Whether an option of a transport has an effect for the command.
+    /// Whether an option of a transport affects the traffic of the command.
     pub(crate) fn uses(self, option: &OptionInfo) -> bool {
         let trips = option.is_of(PatternKind::RoundTrips);
         let load = option.is_of(PatternKind::Stream) || option.is_of(PatternKind::Operations);
@@ -105,23 +105,23 @@ impl Needs {
     }
 }
 
-/// The name of the transport that was chosen, or of the usual one.
+/// The name of the chosen transport, or of the default one.
 pub(crate) fn engine_name(run: &Run) -> &str {
     run.engine.as_deref().unwrap_or(USUAL.name)
 }
 
-/// The transport's name, if it can do everything that is needed.
+/// The name of the chosen transport; an error if it cannot carry the traffic in `needs`.
 pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     let name = engine_name(run);
-    let asked = transport::named(name);
-    if asked.is_some_and(|asked| needs.met_by(asked)) {
+    let requested = transport::named(name);
+    if requested.is_some_and(|requested| needs.met_by(requested)) {
         return Ok(name.to_owned());
     }
-    let what = match asked {
-        Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
+    let what = match requested {
+        Some(requested) if requested.far_end == FarEnd::Absent && requested.offered => format!(
             "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
-        Some(asked) if asked.carries(PatternKind::RoundTrips) => {
+        Some(requested) if requested.carries(PatternKind::RoundTrips) => {
             format!("engine `{name}` cannot carry a load")
         }
         Some(_) => format!("engine `{name}` cannot time round trips"),
@@ -132,8 +132,8 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
     Err(Failure::usage(anyhow!(what)).hint(format!("--engine takes {}", able.join(" or "))))
 }
 
-/// The far end that a command needs, where the user names it. `None` if this program starts it, or if there
-/// is none.
+/// The far end that the user named, if the transport needs one to be named. `None` if this program starts the far end,
+/// or if the transport has none.
 pub(crate) fn far_end<'a>(
     engine: &str,
     typed: Option<&'a str>,
@@ -163,12 +163,13 @@ pub(crate) fn is_alone(run: &Run) -> bool {
     transport::of(engine_name(run)).is_alone()
 }
 
-/// Whether the chosen engine loads from the memory of this host: a round trip is a load, and its size is that of the array.
+/// Whether the chosen engine loads from this host's memory: a round trip is then one load, and `--size` is that of the
+/// array.
 pub(crate) fn is_memory(run: &Run) -> bool {
     transport::of(engine_name(run)).has(Feature::Memory)
 }
 
-/// Refuses a direction that was typed where nothing goes to another end.
+/// Refuses `--direction` if the chosen engine has no far end.
 pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
         let error = anyhow!("engine `{}` has no far end, and no direction", engine_name(run));
@@ -177,7 +178,7 @@ pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(),
     Ok(())
 }
 
-/// The directions that `bw` loads. Operations without a far end are counted forward.
+/// The directions that `bw` loads. Operations of an engine without a far end count as forward.
 pub(crate) fn load_directions(options: &Options) -> LoadDirections {
     match options.bw.direction {
         Some(typed) if !is_alone(&options.run) => typed,
@@ -185,7 +186,7 @@ pub(crate) fn load_directions(options: &Options) -> LoadDirections {
     }
 }
 
-/// Refuses what the transport of a plan cannot do, before anybody is called.
+/// Refuses a plan that its transport cannot carry out, before it connects to the far end.
 pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Failure> {
     let can = |engine: &str| match linerate_load::transport::transport(engine) {
         Some(transport) => run::possible(transport, plan, trips),
@@ -200,11 +201,11 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
     })
 }
 
-/// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
-/// the configuration file such options are meant for other transports, and are ignored.
+/// Refuses an option on the command line that the chosen transport does not have. In the environment or the
+/// configuration file such an option may be for another transport, and is ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = engine_name(run);
-    // Of several transports, each takes the options that it has.
+    // If several transports are chosen, an option is allowed if one of them has it.
     let chosen: Vec<_> = name.split(',').filter_map(transport::named).collect();
     let any = |key: &&String| chosen.is_empty() || chosen.iter().any(|info| has(info, key));
     let Some(key) = typed.iter().find(|key| !any(key)) else {
@@ -216,7 +217,7 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
 }
 
-/// Whether an option applies to a transport. Options of other verbs are not checked.
+/// Whether a transport has this option. Options that are not of transports are always allowed.
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
@@ -229,7 +230,7 @@ fn has(info: &TransportInfo, option: &str) -> bool {
     }
 }
 
-/// The settings of a load: of its connections, and of its transport.
+/// The settings of a load: those of its connections, and those of its transport.
 pub(crate) fn knobs_of(options: &Options) -> Knobs {
     Knobs {
         options: options.engine.of(transport::of(engine_name(&options.run))),
@@ -237,7 +238,7 @@ pub(crate) fn knobs_of(options: &Options) -> Knobs {
     }
 }
 
-/// The settings of dependent memory loads, which go through an array of the given size.
+/// The settings of dependent loads from memory; `--size` is the size of the array that they read.
 pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
     let size = options.lat.size.map_or(Bytes(0), |size| size.0);
     Knobs { write_size: size, read_size: size, ..knobs_of(options) }

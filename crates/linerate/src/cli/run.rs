@@ -14,7 +14,7 @@ use super::session::{self, Stop};
 use super::study::{layers, repeat};
 use super::{resolve, single};
 
-/// The verb; it has the options of the transports that it can use.
+/// The verb `run`; its flags include the options of all transports that can measure a path.
 #[derive(Debug, Clone)]
 pub(crate) struct Verb;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     }
     resolve::possible(&plan, None)?;
     if let Some(times) = options.run.repeat {
-        return repeat::run(&plan, times.0, options, is_kept_asked(options, on_line));
+        return repeat::run(&plan, times.0, options, is_kept_requested(options, on_line));
     }
     let body = linerate_session::run::run;
     let mut measured = single::open(plan, Made::Run, options, &Stop::new()?, body)?;
@@ -67,20 +67,20 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
         };
         report::show(&measured.record, &how, options)?
     };
-    let exit = exit.or(measured.kept(is_kept_asked(options, on_line)));
+    let exit = exit.or(measured.kept(is_kept_requested(options, on_line)));
     if let Some(error) = measured.error {
         tell(&session::link_failure(error).words());
     }
     Ok(exit)
 }
 
-/// Whether the user asked for the record. A run is kept unasked: then a full disk costs the record alone.
-fn is_kept_asked(options: &Options, on_line: &[String]) -> bool {
-    let is_asked = options.records.note.is_some() || on_line.iter().any(|id| id == "save");
-    is_asked && options.records.no_save != Some(true)
+/// Whether the user requested a record. By default a run is also saved, but then a full disk is no failure of the run.
+fn is_kept_requested(options: &Options, on_line: &[String]) -> bool {
+    let is_requested = options.records.note.is_some() || on_line.iter().any(|id| id == "save");
+    is_requested && options.records.no_save != Some(true)
 }
 
-/// The command that shows a record.
+/// The command that shows the record `name`.
 pub(super) fn shown_by(name: &str, records: &Records) -> String {
     let own = Store::of_user(|name| std::env::var_os(name)).ok();
     let own = own.as_ref().map(Store::dir);

@@ -1,4 +1,4 @@
-//! `linerate serve`: the far end.
+//! `linerate serve`: runs the far end.
 
 use std::io::{ErrorKind, IsTerminal};
 use std::net::Ipv4Addr;
@@ -28,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long, env = "LINERATE_PORT", value_name = "PORT")]
     pub(crate) port: Option<super::quantity::PortNumber>,
 
-    // How this program starts itself for a transport between two processes of one host: it serves only the
-    // process that started it.
+    // Used when this program starts its own far end, for a transport between two processes of one host: the server then
+    // serves only the process that started it.
     #[arg(long, hide = true, requires = "attached")]
     pub(crate) process: bool,
 }
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let changes = changes::ledger(options.serve.allow_changes)?;
     let (key, how) = key(options)?;
     let quiet = options.global.quiet == Some(true);
-    // Rights are renounced before any thread is started, since each thread has its own.
+    // Privileges are dropped before any thread starts, since each thread has its own.
     renounce(options)?;
-    // The stop is made before the server says that it listens: the reader of that line may stop the server.
+    // Ctrl-C is watched before the server reports that it listens: the reader of that line may stop the server at once.
     let stop = reach::system(Stop::new(), "cannot make an event descriptor")?;
-    let asked = stop.clone();
-    let watched = signal::at_first(move || asked.request());
+    let requested = stop.clone();
+    let watched = signal::at_first(move || requested.request());
     reach::system(watched, "cannot watch for Ctrl-C")?;
     let writer = Writer::start(move |line| {
         if !quiet {
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             scope.spawn(move || server.run(stop))
         });
         let ended = server.run(&stop);
-        // A panic there has been reported, as a bug.
+        // A panic in the thread for iperf3 has already been reported as a bug.
         let beside = beside.and_then(|thread| thread.join().ok());
         ended.and(beside.unwrap_or(Ok(())))
     });
@@ -90,13 +90,13 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whether another program started this end, and holds it by its stdin.
+/// Whether another program started this server, which ends when that program closes its stdin.
 fn attached(options: &Options) -> bool {
     options.serve.attached == Some(true)
 }
 
-/// Serves the process that started this one, on loopback only, whatever the configuration sets for other
-/// servers. The server ends with that process, even if the process has passed its end of stdin to others.
+/// Serves only the process that started this one, on loopback, whatever the configuration sets for other servers. The
+/// server ends with its parent process, even if another process still holds the other end of its stdin.
 fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     let ends = rights::end_with_parent();
     reach::system(ends, "cannot watch for the end of the parent process")?;
@@ -108,8 +108,8 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Binds the port. If it is in use, an end that another program started uses any free port, and that program
-/// reads its number.
+/// Binds the port. If it is in use, a server that another program started uses any free port, and reports its number to
+/// that program.
 fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     let bound = match Server::bind(server.clone()) {
         Err(PeerError::Listen { source, .. })
@@ -122,7 +122,7 @@ fn bind(options: &Options, server: ServerOptions) -> Result<Server, Failure> {
     bound.map_err(reach::peer_failure)
 }
 
-/// Gives up the rights that serving never needs, and says so if it has more than it needs.
+/// Drops the privileges that serving never needs. Prints a note if the process then still has more than it needs.
 fn renounce(options: &Options) -> Result<(), Failure> {
     reach::system(rights::renounce(), "cannot drop privileges")?;
     let wanted = attached(options) || options.serve.allow_changes == Some(true);
@@ -147,7 +147,7 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// The server for iperf3 clients, if requested.
+/// The server for iperf3 clients, if the user requested one.
 fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failure> {
     let Some(port) = options.serve.iperf3.filter(|_| !attached(options)) else {
         return Ok(None);
@@ -170,7 +170,7 @@ fn iperf3(options: &Options, log: &Log) -> Result<Option<iperf3::Server>, Failur
 
 /// The key to serve with, and a text about it for the user.
 fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
-    // The configuration file of the account is meant for the account's own servers.
+    // The configuration file of this account is for servers that its user starts, not for this one.
     if attached(options) {
         let key = Key::read_line(std::io::stdin().lock()).map_err(reach::key_failure)?;
         return Ok((Some(key), String::new()));
@@ -201,7 +201,7 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
     Ok((Some(key), words))
 }
 
-/// The key itself if it may be shown, else where it is.
+/// Words with the key if it may be shown, else with its file.
 fn key_words(key: &Key, new: bool, show: bool, file: &Path, port: u16) -> String {
     let which = if new { "new" } else { "the" };
     let what = if show {
@@ -215,11 +215,11 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path, port: u16) -> String
     )
 }
 
-/// Stops when the program that started this one has ended, or no longer needs it.
+/// Requests a stop when stdin is closed: the program that started this one has ended, or no longer needs it.
 fn stop_on_end(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let watch = move || {
-        // Only the end of standard input has a meaning; bytes that are written to it have none.
+        // Only the end of standard input matters; bytes written to it are ignored.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.request();
     };

@@ -1,4 +1,4 @@
-//! A session that measures: reaching the far end, showing progress, keeping the record. All verbs that measure use it.
+//! A session for all verbs that measure: it connects to the far end, shows progress and saves the record.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
@@ -31,14 +31,14 @@ use linerate_show::stream::Stream;
 /// Lines of progress or of a stream that may wait for their reader: ten minutes of lines.
 const WAITING: usize = 16_384;
 
-/// Time for the last of the progress.
+/// Time to write the last lines of progress once the measurement has ended.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Time after which the user is told that the far end does not answer the call. A host that is not there is reported
-/// before.
+/// Time after which the user is told that the far end does not respond to a connection attempt. A host that does not
+/// exist is reported earlier.
 const SILENT: Duration = Duration::from_millis(5_500);
 
-/// A request of the user to stop.
+/// Whether the user has requested a stop.
 pub(crate) struct Stop {
     pub(crate) flag: Arc<AtomicBool>,
     /// Whether something was measured that must be shown.
@@ -55,13 +55,13 @@ impl Stop {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// Something was measured: from now on the first Ctrl-C ends no more than the part that is being measured.
+    /// Notes that something was measured: from now on the first Ctrl-C ends only the part that is being measured.
     pub(crate) fn keep(&mut self) {
         self.keeps = true;
     }
 }
 
-/// Opens a session. While the far end is called, the first Ctrl-C ends the program at once if nothing was measured yet.
+/// Opens a session. While it connects, the first Ctrl-C ends the program at once if nothing was measured yet.
 pub(crate) fn reached(
     plan: &Plan,
     options: &Options,
@@ -74,7 +74,7 @@ pub(crate) fn reached(
     at_once(&stop.flag, || connect(plan, options, changes, &stop.flag, &|| false))
 }
 
-/// The name of a record that was kept whole. Warns if it was not.
+/// The name of the record if it was saved whole. Warns if it was not.
 pub(crate) fn kept(recorder: &Recorder) -> Option<String> {
     if let Some(problem) = recorder.problem() {
         tell(&format!("warning: the record is not saved: {}\n", problem.why));
@@ -85,8 +85,8 @@ pub(crate) fn kept(recorder: &Recorder) -> Option<String> {
     saved_as(recorder)
 }
 
-/// Runs the steps before there is anything to end in order. Until then the first Ctrl-C ends the program like
-/// the second, since looking up an address has no deadline.
+/// Runs `work`, which needs no orderly end: meanwhile the first Ctrl-C ends the program at once, as the second one does
+/// later. Looking up an address, for example, has no time limit.
 pub(super) fn at_once<T>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T, Failure>,
@@ -97,7 +97,7 @@ pub(super) fn at_once<T>(
     done
 }
 
-/// Measures, with progress on stderr. `sinks` get events first, so that everything shown has been stored.
+/// Measures, with progress on stderr. `sinks` get each event first, so that whatever is shown has been stored.
 pub(crate) fn watched(
     options: &Options,
     made: Made,
@@ -124,12 +124,12 @@ pub(crate) fn watched(
     };
     let mut sink = (sinks, Progress::new(out, how, Arc::clone(stop)));
     let measured = measure(label, &mut sink);
-    // Progress that a stopped terminal did not accept is of no use any more.
+    // Lines of progress that a stopped terminal did not accept in time are dropped.
     let _ = beside.map(|beside| beside.finish(LAST));
     measured
 }
 
-/// The note for the record; empty if there is none.
+/// The note for the record; empty if the user gave none.
 pub(super) fn note(options: &Options) -> String {
     let note = options.records.note.clone();
     note.map(String::from).unwrap_or_default()
@@ -147,7 +147,7 @@ impl<S: Sink> Sink for Maybe<'_, S> {
     }
 }
 
-/// The lines of `--stream-json`, if requested.
+/// The stream of `--stream-json`, if the user requested it.
 pub(crate) fn stream(options: &Options) -> Result<Option<Stream<Beside>>, Failure> {
     let wanted = options.run.stream_json == Some(true);
     if wanted && options.report.json == Some(true) {
@@ -163,12 +163,12 @@ pub(crate) struct Reached {
     pub(crate) link: Box<dyn Link>,
     /// Address and port of the far end; empty if there is none.
     pub(crate) address: String,
-    /// The far end, if it was started for this session: the far end ends after the session.
+    /// The far end, if it was started for this session: it ends when the session does.
     _far: Option<FarEnd>,
 }
 
 impl Reached {
-    /// A session with a far end; no data connection is waited for once `stop` is set.
+    /// A session with a far end; it stops waiting for data connections once `stop` is set.
     fn session(mut client: Client, far: Option<FarEnd>, stop: &Arc<AtomicBool>) -> Self {
         client.heed(stop);
         Self { address: client.address().to_string(), link: Box::new(client), _far: far }
@@ -181,8 +181,7 @@ impl Reached {
     }
 }
 
-/// Opens a session with the far end of a plan, if there is one, unless `stopped` says so in the
-/// meantime.
+/// Opens a session with the far end of a plan, or with this host alone. Ends early if `stopped` returns true.
 fn connect(
     plan: &Plan,
     options: &Options,
@@ -220,10 +219,10 @@ fn connect(
         machine,
         changes,
     };
-    let told = Cell::new(options.global.quiet == Some(true));
+    let reported = Cell::new(options.global.quiet == Some(true));
     let began = Instant::now();
     let client = Client::connect_unless(&session, &|| {
-        if began.elapsed() >= SILENT && !told.replace(true) {
+        if began.elapsed() >= SILENT && !reported.replace(true) {
             let (lasted, left) = (SILENT, GIVEN_UP.saturating_sub(SILENT));
             let silence = Silence { lasted, left };
             tell(&format!("note: {}\n", unanswered(silence)));
@@ -234,7 +233,7 @@ fn connect(
     Ok(Reached::session(client, far, stop))
 }
 
-/// The far end of a plan, where this program starts it: over ssh, or as another process of this host.
+/// Starts the far end of a plan if this program must do so: over ssh, or as another process of this host.
 fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEnd>, Failure> {
     match &plan.peer {
         Some(peer) => {
@@ -248,7 +247,7 @@ fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEn
     }
 }
 
-/// The directory of the record; `None` with `--no-save`.
+/// The directory in which the record is saved; `None` with `--no-save`.
 pub(crate) fn store(records: &Records) -> Result<Option<Store>, Failure> {
     if records.no_save == Some(true) {
         return Ok(None);
@@ -256,7 +255,7 @@ pub(crate) fn store(records: &Records) -> Result<Option<Store>, Failure> {
     records_of(records).map(Some)
 }
 
-/// The directory of records.
+/// The directory of saved records.
 pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
     match &records.save {
         Some(dir) => Ok(Store::new(dir)),
@@ -267,7 +266,7 @@ pub(crate) fn records_of(records: &Records) -> Result<Store, Failure> {
     }
 }
 
-/// The name of a record that was kept whole.
+/// The name of a record that was saved whole.
 fn saved_as(recorder: &Recorder) -> Option<String> {
     if recorder.problem().is_some() {
         return None;
@@ -276,7 +275,7 @@ fn saved_as(recorder: &Recorder) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Why not even one step was measured.
+/// The failure if not even one step was measured.
 pub(crate) fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
     match (error, &record.end) {
         (Some(error), _) => link_failure(error),
@@ -287,7 +286,7 @@ pub(crate) fn nothing(record: &Record, error: Option<LinkError>) -> Failure {
     }
 }
 
-/// A failure of the session.
+/// The failure for an error of the session.
 pub(crate) fn link_failure(error: LinkError) -> Failure {
     let hint = match &error {
         LinkError::Lost { hint, .. } | LinkError::Refused { hint, .. } => hint.clone(),

@@ -1,4 +1,4 @@
-//! `linerate show`: a record that was kept, judged again.
+//! `linerate show`: judges a saved record again, and prints it.
 
 use clap::Parser;
 use linerate_record::{Record, RecordKind};
@@ -38,20 +38,20 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 fn shown(args: &Args, record: &Record, options: &Options) -> Result<Exit, Failure> {
     if let Some(study) = study::of_record(record) {
-        return study::again(&study, options);
+        return study::show_kept(&study, options);
     }
     match record.start.kind() {
         _ if record.imported.is_some() => return import::show(record, None, options),
-        RecordKind::Bw => return bw::again(record, options),
-        RecordKind::Lat => return lat::again(record, options),
+        RecordKind::Bw => return bw::show_kept(record, options),
+        RecordKind::Lat => return lat::show_kept(record, options),
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {}
     }
     let how = Shown { saved: None, explain: args.explain };
     report::show(record, &how, options)
 }
 
-/// The record called `name`, and how the program ends for its sake: parts that are lost were measured, but are not shown.
-/// Warns of them.
+/// The record called `name`, and the exit code: a record of which parts are lost is incomplete, because these parts
+/// were measured and cannot be shown. Warns of lost parts.
 pub(super) fn load(records: &Records, name: &str) -> Result<(Record, Exit), Failure> {
     let loaded = records_of(records)?.load(name).map_err(|e| {
         let hint = e.hint();

@@ -1,4 +1,4 @@
-//! Ctrl-C, and a terminal that goes away: the first asks to end in order, the second ends at once.
+//! Ctrl-C, and the loss of the terminal: the first signal requests an orderly end, the second ends the program at once.
 
 use std::io;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use super::exit::Exit;
 pub(crate) fn interrupted() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {
-        // The shutdown is registered before the flag, so that only the second signal finds the flag set.
+        // The immediate exit is registered before the flag is set, so that only the second signal finds the flag set.
         flag::register_conditional_shutdown(signal, Exit::NotMeasured as i32, Arc::clone(&stop))?;
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
 }
 
-/// Calls `end` at the first signal that interrupts the program. The thread that waits for it sleeps until
-/// then, without wake-ups.
+/// Calls `end` at the first signal that interrupts the program. A separate thread sleeps until that signal, without
+/// wake-ups.
 pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     interrupted()?;
     let mut signals = Signals::new(signals())?;
@@ -36,10 +36,10 @@ pub(crate) fn at_first(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// Makes a write beyond the limit of `ulimit -f` fail with an error that can be reported. By default its signal
-/// would end the program.
+/// Makes a write beyond the limit of `ulimit -f` fail with an error that can be reported. By default SIGXFSZ would end
+/// the program.
 pub(crate) fn large_files_fail_in_words() {
-    // A signal that cannot be handled leaves the default.
+    // If the handler cannot be installed, the default stays.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
@@ -47,7 +47,7 @@ fn signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM].into_iter().chain(hangup())
 }
 
-/// SIGHUP, unless whoever started us has it ignored (nohup).
+/// SIGHUP, unless the parent process has made us ignore it (nohup).
 fn hangup() -> Option<i32> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:"))?;

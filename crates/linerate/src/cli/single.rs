@@ -1,4 +1,4 @@
-//! What `bw`, its sweeps and `lat` share: a session with a far end of linerate's, from connecting to the record.
+//! What `bw`, `lat` and their sweeps share: a session with a far end of linerate, from connecting to saving the record.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,13 +22,13 @@ use super::{changes, out, report, resolve};
 use crate::expect::Found;
 use linerate_show::stream::Stream;
 
-/// Time at the start of each measurement that does not count: queues and windows settle.
+/// Time at the start of each measurement that is not counted: queues and windows settle in it.
 pub(crate) const WASHOUT: Nanos = Nanos::from_secs(1);
 
-/// The highest rate of a stream that a search tries if none is given: the rate of the fastest ports.
+/// Highest rate of a stream that a search tries if `--pacing` is not given: the rate of the fastest ports.
 const RATE_MOST: Rate = Rate(800_000_000_000);
 
-// Options that both commands share.
+// Options that `bw` and `lat` share.
 #[derive(Debug, Args)]
 pub(crate) struct Shared {
     #[command(flatten)]
@@ -63,34 +63,34 @@ impl Shared {
     }
 }
 
-/// The result of one step.
+/// The result of one measurement.
 pub(crate) struct Measured {
     pub(crate) record: Record,
     /// Address and port of the far end.
     pub(crate) address: String,
     pub(crate) error: Option<LinkError>,
-    /// Name under which the record was kept.
+    /// Name under which the record was saved.
     pub(crate) saved: Option<String>,
-    /// Whether a record was asked for that could not be kept.
+    /// Whether a record that the user requested could not be saved.
     pub(crate) unsaved: bool,
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
-/// The name of the far end if the user gave none.
+/// The name shown for the far end if the user named none.
 pub(crate) const THIS_HOST: &str = "this host";
 
 /// The quantity that a single measurement measures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
-    /// A load of all directions at once.
+    /// A load of all directions at the same time.
     Load,
-    /// Round trips, during a load of the directions if there are any.
+    /// Round trips; also a load, if directions are given.
     Trips(RoundTrips),
     /// The highest rate that loses at most the given share of datagrams.
     Rate(f64),
 }
 
-/// Measures the path to `peer` for `time`, loading `directions`. Some transports have no far end that is named.
+/// Measures the path to `peer` for `time` while `directions` are loaded. Some transports have no far end to name.
 pub(crate) fn measure(
     peer: Option<&str>,
     directions: Vec<Direction>,
@@ -132,8 +132,8 @@ pub(crate) fn measure(
     })
 }
 
-/// Keeps a record of a single measurement only if the user asks for one: by a note, or by a directory on the command
-/// line. Scripts measure often.
+/// Saves the record of a single measurement only if the user requests it, by a note or by a directory on the command
+/// line: scripts measure often.
 pub(crate) fn kept_on_request(options: &Options, on_line: &[String]) -> Options {
     let has_directory = on_line.iter().any(|id| id == "save");
     let mut options = options.clone();
@@ -143,7 +143,7 @@ pub(crate) fn kept_on_request(options: &Options, on_line: &[String]) -> Options 
     options
 }
 
-/// The kinds of traffic that the measurement needs of the transport.
+/// The kinds of traffic that this measurement needs of its transport.
 fn needs(what: What, directions: &[Direction]) -> Needs {
     match what {
         What::Trips(_) if directions.is_empty() => Needs::RoundTrips,
@@ -152,8 +152,8 @@ fn needs(what: What, directions: &[Direction]) -> Needs {
     }
 }
 
-/// Opens a session with the far end of `plan`, lets `body` measure over it, and keeps the record where that was not
-/// ruled out.
+/// Opens a session with the far end of `plan`, runs `body` over it, and saves the record unless the options forbid
+/// that.
 pub(crate) fn open(
     plan: Plan,
     made: Made,
@@ -165,7 +165,7 @@ pub(crate) fn open(
     let stream = if made == Made::Run { stream } else { stream.map(Stream::of_a_probe) };
     let changes = match made {
         Made::Run => changes::ledger(options.run.allow_changes)?,
-        // A single measurement changes nothing.
+        // A single measurement changes no settings of hosts.
         Made::Bw | Made::Lat | Made::Import => None,
     };
     let mut reached = session::reached(&plan, options, changes, stop)?;
@@ -177,7 +177,7 @@ pub(crate) fn open(
     })
 }
 
-/// Measures over a link to the far end at `address`. `stream` gets the events.
+/// Runs `body` over a link to the far end at `address`. `stream` gets its events.
 pub(crate) fn over(
     (address, made): (String, Made),
     mut stream: Option<Stream<Beside>>,
@@ -196,30 +196,30 @@ pub(crate) fn over(
         return Err(session::nothing(&record, error));
     }
     let saved = recorder.as_ref().and_then(session::kept);
-    // Only a sweep of round trips is kept unasked.
-    let is_asked = options.records.note.is_some() || record.start.kind() != RecordKind::Sweep;
+    // By default, only a sweep of round trips saves its record.
+    let is_requested = options.records.note.is_some() || record.start.kind() != RecordKind::Sweep;
     Ok(Measured {
         record,
         address,
         error,
         stream,
-        unsaved: recorder.is_some() && saved.is_none() && is_asked,
+        unsaved: recorder.is_some() && saved.is_none() && is_requested,
         saved,
     })
 }
 
 impl Measured {
-    /// How the program ends for the sake of a record that was `asked` for.
-    pub(crate) fn kept(&self, asked: bool) -> Exit {
-        if asked && self.saved.is_none() { Exit::NotMeasured } else { Exit::Done }
+    /// The exit code of a measurement whose record was `requested`.
+    pub(crate) fn kept(&self, requested: bool) -> Exit {
+        if requested && self.saved.is_none() { Exit::NotMeasured } else { Exit::Done }
     }
 
-    /// The raw readings, if the user wants them in the document.
-    pub(crate) fn told(&self, options: &Options) -> Option<&Record> {
+    /// The raw readings, if the user wants them in the JSON document.
+    pub(crate) fn shown_record(&self, options: &Options) -> Option<&Record> {
         (options.report.with_record == Some(true)).then_some(&self.record)
     }
 
-    /// How the program ends, once the result is printed.
+    /// Reports the saved name and any error; returns the exit code.
     pub(crate) fn exit(&mut self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
         if let Some(name) = &self.saved {
             tell(&format!("saved as {name}\n"));
@@ -227,20 +227,20 @@ impl Measured {
         if let Some(error) = self.error.take() {
             tell(&session::link_failure(error).words());
         }
-        let asked = &self.record.start.plan.directions;
-        exit(complete && !self.unsaved, asked, found, options)
+        let requested = &self.record.start.plan.directions;
+        exit(complete && !self.unsaved, requested, found, options)
     }
 }
 
-/// The exit status: a failed measurement takes precedence over a bound that was missed.
+/// The exit code: a failed measurement takes precedence over a bound that does not hold.
 pub(super) fn exit(
     complete: bool,
-    asked: &[Direction],
+    requested: &[Direction],
     found: &Found<'_>,
     options: &Options,
 ) -> Exit {
     let measured = if complete { Exit::Done } else { Exit::NotMeasured };
-    measured.or(report::expectations(asked, found, options))
+    measured.or(report::expectations(requested, found, options))
 }
 
 /// The directions that are loaded at once.

@@ -1,4 +1,4 @@
-//! A far end that is started over ssh: the far end gets its key from this program, and ends with the run.
+//! A far end that is started over ssh: it gets its key from this program, and ends with the run.
 
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -14,12 +14,12 @@ use super::reach;
 /// The prefix of a target that is reached over ssh.
 const SCHEME: &str = "ssh://";
 
-/// An ssh that is left behind while it connects, after a Ctrl-C that it did not get, ends by itself.
-const ENDS: &str = "ConnectTimeout=15";
+/// Option of ssh: if Ctrl-C ends this program while ssh still connects, ssh ends by itself after 15 s.
+const CONNECT_TIMEOUT: &str = "ConnectTimeout=15";
 
 /// The exit status of ssh when it could not connect.
 const SSH_FAILED: i32 = 255;
-/// The exit code of a shell if the program does not exist.
+/// The exit code of a shell if the program to run does not exist.
 const NO_PROGRAM: i32 = 127;
 
 /// A far end as it was typed: `ssh://[user@]host[:port][/path/of/linerate]`.
@@ -27,13 +27,13 @@ const NO_PROGRAM: i32 = 127;
 struct Url {
     /// The destination that ssh connects to: `user@host`.
     destination: String,
-    /// The port of its ssh server.
+    /// TCP port of the ssh server.
     port: Option<u16>,
-    /// The program on the far host.
+    /// Path or name of linerate on the far host.
     program: String,
 }
 
-/// Why a target makes no sense.
+/// The error for a target that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{SCHEME}{0}` is not a far end (expected for example `{SCHEME}brook`, `{SCHEME}ann@brook:22` or \
@@ -44,7 +44,7 @@ struct UrlError(String);
 impl FromStr for Url {
     type Err = UrlError;
 
-    /// Reads the text after the scheme.
+    /// Parses the text after `ssh://`.
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let wrong = || UrlError(text.to_owned());
         let (authority, path) = match text.find('/') {
@@ -62,7 +62,7 @@ impl FromStr for Url {
                 |c: char| c.is_ascii_alphanumeric() || "._-".contains(c) || more.contains(c);
             !text.starts_with('-') && text.chars().all(letter)
         };
-        // The far shell reads the program's name, which must mean nothing else to it.
+        // The far shell parses the path of the program, so it must have no characters that are special to a shell.
         if !user.is_none_or(|user| !user.is_empty() && plain(user, "")) || !plain(path, "/+~") {
             return Err(wrong());
         }
@@ -72,7 +72,7 @@ impl FromStr for Url {
             port: Some(target.port).filter(|port| *port > 0),
             program: match path {
                 "" | "/" => "linerate",
-                // Git's notation for a path in a home directory.
+                // `/~/...` is a path in the home directory, as in URLs of Git.
                 path if path.starts_with("/~") => &path[1..],
                 path => path,
             }
@@ -82,13 +82,13 @@ impl FromStr for Url {
 }
 
 impl Url {
-    /// `ssh` in its own mode, without a terminal, with its destination.
+    /// A command that runs ssh with option `mode`, without a terminal, to the destination.
     fn ssh(&self, mode: &str) -> Command {
-        // Ctrl-C is for this program: it ends the run in order, over a connection that ssh holds. A shell
-        // passes an ignored signal on to the program that replaces it.
+        // ssh ignores Ctrl-C: this program handles it and ends the run in order over the connection of ssh. The shell
+        // ignores the signal, and ssh, which replaces it, inherits that.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' INT; exec ssh \"$@\"", "ssh"]);
-        command.args([mode, "-T", "-o", ENDS, "-o", "NumberOfPasswordPrompts=1"]);
+        command.args([mode, "-T", "-o", CONNECT_TIMEOUT, "-o", "NumberOfPasswordPrompts=1"]);
         if let Some(port) = self.port {
             command.args(["-p", &port.to_string()]);
         }
@@ -96,7 +96,7 @@ impl Url {
         command
     }
 
-    /// The host's name as ssh's configuration has it: what was typed may be short for it.
+    /// The host name after ssh's configuration has been applied: the typed name may be an alias.
     fn host(&self) -> Result<String, Failure> {
         let output = self.ssh("-G").stderr(Stdio::inherit()).output();
         let output = reach::system(output, "cannot start a shell")?;
@@ -112,13 +112,13 @@ impl Url {
         })
     }
 
-    /// The command that connects to the far host, as users type it.
+    /// The ssh command that connects to the far host, as users type it.
     fn called(&self) -> String {
         let port = self.port.map(|port| format!("-p {port} "));
         format!("ssh {}{}", port.unwrap_or_default(), self.destination)
     }
 
-    /// The destination where a colon ends the host: an IPv6 address stands in brackets there.
+    /// The destination for scp, where a colon ends the host: an IPv6 address is put in brackets.
     fn bracketed(&self) -> String {
         let (user, host) = match self.destination.rsplit_once('@') {
             Some((user, host)) => (format!("{user}@"), host),
@@ -127,7 +127,7 @@ impl Url {
         if host.contains(':') { format!("{user}[{host}]") } else { format!("{user}{host}") }
     }
 
-    /// Commands that copy the program to the far host, and the target to type then.
+    /// Words with the command that copies linerate to the far host, and with the target to type afterwards.
     fn brought(&self) -> String {
         let there = self.bracketed();
         let port = self.port.map(|port| (format!("-P {port} "), format!(":{port}")));
@@ -138,7 +138,7 @@ impl Url {
         )
     }
 
-    /// The reason why no far end listens there, by the exit status of ssh.
+    /// The failure if no far end listens on the far host; `code` is the exit status of ssh.
     fn unmade(&self, code: Option<i32>) -> Failure {
         let (program, host, called) = (&self.program, &self.destination, self.called());
         let (error, hint) = match code {
@@ -156,13 +156,13 @@ impl Url {
     }
 }
 
-/// The rest of a target that is to be reached over ssh.
+/// The text after `ssh://`, if the target is reached over ssh.
 pub(crate) fn url(target: &str) -> Option<&str> {
     target.strip_prefix(SCHEME)
 }
 
-/// Starts the far end that `url` means, the rest of a target behind its scheme; one that lets runs change
-/// settings of its host where `changes` are wanted.
+/// Starts the far end that `url`, the text after `ssh://`, names. With `changes`, that far end lets runs change
+/// settings of its host.
 pub(crate) fn start(url: &str, options: &Options, changes: bool) -> Result<FarEnd, Failure> {
     let url: Url = url.parse().map_err(Failure::usage)?;
     let host = url.host()?;
@@ -251,7 +251,7 @@ mod tests {
                      ssh://{there}{of_url}/~/linerate"
                 )
             );
-            // What is to be named then is the same far end.
+            // The target that the hint names is the same far end.
             let named = brought.split(SCHEME).nth(1).unwrap();
             let (named, first): (Url, Url) = (named.parse().unwrap(), text.parse().unwrap());
             assert_eq!((named.destination, named.port), (first.destination, first.port));

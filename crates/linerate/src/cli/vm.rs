@@ -1,4 +1,4 @@
-//! `linerate lab vm`: a virtual machine with this machine's files, to try things in.
+//! `linerate lab vm`: runs a command or a shell in a virtual machine that sees this machine's files.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use linerate_units::Bytes;
 use super::config::user_folder;
 use super::exit::{Exit, Failure, of_command, tell};
 
-/// Longest time that a command in the machine may take.
+/// Longest time that a command in the virtual machine may take.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
 
 /// Runs a command in a virtual machine, or a shell; with `rdma` the machine has Soft-RoCE devices.
@@ -51,7 +51,7 @@ fn one(machine: &Spec, kernel: &Kernel, program: &Program) -> Result<ExitStatus,
 fn shell(machine: &Spec, kernel: &Kernel) -> Result<ExitStatus, Failure> {
     tell("note: a shell starts in some seconds; exit ends the machine, so does Ctrl-A X\n");
     let mut program = Program::new("bash").current_dir("/root");
-    // A serial line knows neither.
+    // A serial line transfers neither the terminal's type nor its size.
     if let Some(kind) = std::env::var_os("TERM") {
         program = program.env("TERM", kind);
     }
@@ -64,7 +64,7 @@ fn shell(machine: &Spec, kernel: &Kernel) -> Result<ExitStatus, Failure> {
     Vm::shell(machine, kernel, &program).map_err(Failure::not_measured)
 }
 
-/// Two nodes, and a card of each kind in a slot of its own.
+/// The virtual machine: two NUMA nodes, and three cards, each in its own slot.
 fn machine(soft_rdma: bool) -> Spec {
     let node = Node { cpus: 2, memory: Bytes(1 << 30) };
     let slot = |node, card| Slot {

@@ -29,8 +29,8 @@ pub(crate) struct Shown {
     pub(crate) record: Record,
     /// The verdict of the run.
     pub(crate) verdict: Verdict,
-    /// The measured truth; `None` for a path without a fault, for an event, which needs no measurement, and if the
-    /// user ended the demonstration.
+    /// The measured truth. `None` if the path has no fault, if the fault is an event (which needs no measurement), or
+    /// if the user ended the demonstration.
     pub(crate) truth: Option<Truth>,
     /// Whether the verdict is right; `None` if the user ended the demonstration before that could be known.
     pub(crate) scored: Option<Scored>,
@@ -40,24 +40,24 @@ pub(crate) struct Shown {
 pub(crate) struct Wish<'a> {
     /// The cell whose faults are planted.
     pub(crate) cell: &'a Cell,
-    /// Congestion control of both hosts; `None` leaves the system's.
+    /// Congestion control of both hosts; `None` leaves the system's default.
     pub(crate) congestion: Option<String>,
     /// Arguments of the run besides the address.
     pub(crate) run_args: Vec<String>,
     /// The program whose load measures the truth.
     pub(crate) loader: Loader,
-    /// Whether the progress of the run is shown.
+    /// Whether the progress of the run is printed.
     pub(crate) audible: bool,
     /// Folder of the run's record; no other program may write there.
     pub(crate) folder: &'a Path,
-    /// Set by Ctrl-C.
+    /// Set when the user presses Ctrl-C.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
-/// Builds the lab, runs, tells what the run found, and measures the truth.
+/// Builds the lab, makes the run, passes its result to `reported`, and then measures the truth.
 pub(crate) fn show(
     wish: &Wish<'_>,
-    told: impl FnOnce(&Loaded, &Model, &Verdict),
+    reported: impl FnOnce(&Loaded, &Model, &Verdict),
 ) -> Result<Shown, Problem> {
     let planted = wish.cell.planted().cloned().collect();
     let stage = Stage::on_path(wish.cell.path, planted, wish.congestion.clone())?;
@@ -66,7 +66,7 @@ pub(crate) fn show(
     let loaded = stage.run(&wish.run_args, company, wish.folder, wish.audible)?;
     let model = derive(&loaded.record);
     let verdict = judge(&model);
-    told(&loaded, &model, &verdict);
+    reported(&loaded, &model, &verdict);
     let truth = match wish.cell.direction.filter(|_| !stage.is_stopped()) {
         Some(direction) => match truth::measure(&stage, wish.cell, direction, wish.loader) {
             Err(Problem::Interrupted) => None,
@@ -80,7 +80,7 @@ pub(crate) fn show(
     Ok(Shown { record: loaded.record, verdict, truth, scored })
 }
 
-/// The planted faults and the other traffic, in words.
+/// The planted faults and the background load of another client, in words.
 pub(crate) fn planted(cell: &Cell) -> String {
     let faults = cell.planted().map(ToString::to_string);
     let company = cell.company.map(company);

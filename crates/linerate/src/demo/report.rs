@@ -1,4 +1,4 @@
-//! The outcome of a demonstration as one line of JSON, for those who score many.
+//! The outcome of a demonstration as one line of JSON, for scripts that score many demonstrations.
 
 use linerate_judge::verdict::{Disturbance, Limit};
 use linerate_lab::{Cell, Fault};
@@ -9,51 +9,51 @@ use serde::{Deserialize, Serialize};
 
 use super::{Named, Outcome, Scored, Shown};
 
-/// The line of one demonstration.
+/// The line of JSON for one demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Id of the cell.
+    /// Id of the cell whose faults were planted.
     pub fault: String,
-    /// Number that severity, side and direction were drawn from.
+    /// Seed from which severity, side and direction were drawn.
     pub seed: u64,
-    /// Congestion control of both hosts; `None` for the system's.
+    /// Congestion control of both hosts; `None` for the system's default.
     pub congestion: Option<String>,
-    /// The planted faults as users type them.
+    /// The planted faults, as users type them.
     pub planted: Vec<String>,
-    /// Another client that measured at the same time.
+    /// The other client that loaded the path at the same time, if any.
     pub company: Option<CompanyReport>,
-    /// The measured truth, where it was measured.
+    /// The measured truth, if it was measured.
     pub truth: Option<TruthReport>,
-    /// Cause ids that would be right.
+    /// Ids of the causes that are right answers.
     pub expected: Vec<String>,
-    /// Cause ids that would be acceptable.
+    /// Ids of the causes that are acceptable answers.
     pub neighbours: Vec<String>,
-    /// The cause that was named first.
+    /// Id of the cause that the verdict names first.
     pub named: Option<String>,
-    /// The side of the named cause.
+    /// The place of the named cause.
     pub side: Option<String>,
     /// The direction of the named cause.
     pub direction: Option<String>,
-    /// The certainty; `None` for a mere disturbance.
+    /// The certainty of the named cause; `None` for a disturbance.
     pub certainty: Option<String>,
-    /// The trial that decided.
+    /// The effect of the trial that decided.
     pub effect: Option<EffectReport>,
     /// How the verdict compares with the measured truth.
     pub outcome: Outcome,
-    /// All limits that were named.
+    /// All limits that the verdict names.
     pub limits: Vec<LimitReport>,
-    /// All disturbances of the run that were named.
+    /// All disturbances that the verdict names.
     #[serde(default)]
     pub disturbances: Vec<DisturbanceReport>,
     /// Number of steps of the run.
     pub steps: usize,
     /// Seconds from the first step of the run to the end of the trial that proved the named cause.
     pub proved_after: Option<f64>,
-    /// Seconds from the first step of the run to the end of its last.
+    /// Seconds from the first step of the run to the end of the last step.
     pub seconds: f64,
 }
 
-/// A client that measured at the same time.
+/// Another client that loaded the path during the demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompanyReport {
     host: String,
@@ -61,7 +61,7 @@ pub struct CompanyReport {
     apart: bool,
 }
 
-/// The truth, measured by other means, in bits per second.
+/// The truth: goodput with and without the fault, measured by other means, in bits per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TruthReport {
     direction: String,
@@ -73,7 +73,7 @@ pub struct TruthReport {
     pub bites: bool,
 }
 
-/// The effect of a trial: goodput after over before.
+/// The effect of a trial: goodput with the new setting over goodput with the old one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectReport {
     trial: String,
@@ -83,7 +83,7 @@ pub struct EffectReport {
     slices: u32,
 }
 
-/// A disturbance that was named.
+/// A disturbance that the verdict names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceReport {
     cause: String,
@@ -92,7 +92,7 @@ pub struct DisturbanceReport {
     gain_about: Option<f64>,
 }
 
-/// A limit that was named.
+/// A limit that the verdict names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitReport {
     cause: String,
@@ -102,7 +102,7 @@ pub struct LimitReport {
 }
 
 impl Report {
-    /// The line of `shown`, which was drawn as `cell` of the kind `fault` from `seed`.
+    /// The line for `shown`, the demonstration of `cell`, which was drawn from `seed` and is of the kind `fault`.
     pub(crate) fn of(
         (fault, seed, cell): (&str, u64, &Cell),
         congestion: Option<&str>,
@@ -167,14 +167,14 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceReport {
     }
 }
 
-/// Time to the end of the trial that proved the named cause; `None` if none did.
+/// Seconds to the end of the trial that proved the named cause; `None` if no trial proved it.
 fn proved_after(record: &Record, named: &Named) -> Option<f64> {
     let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);
     (named.certainty == Some(Certainty::Proved)).then(|| seconds(record, its)).flatten()
 }
 
-/// Time from the first step of a run to the end of the last one that is `counted`.
+/// Seconds from the first step of a run to the end of its last step that `counted` accepts.
 fn seconds(record: &Record, counted: impl Fn(&&Step) -> bool) -> Option<f64> {
     let first = record.steps.first()?.began;
     let end = record.steps.iter().rfind(counted)?.ended();

@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Truth;
 
-/// How a verdict compares with the truth.
+/// How the named cause compares with the planted fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The one expected cause, on the right side.
+    /// The expected cause was named, at the right place.
     Right,
-    /// A cause that was stated beforehand to be true as well.
+    /// A cause was named that the cell lists beforehand as true too.
     Acceptable,
     /// No cause was named.
     Unknown,
-    /// Another cause was named, or the right one on the wrong side.
+    /// Another cause was named, or the right one at the wrong place.
     Wrong,
 }
 
-/// The effect of the host machine on a lab, whatever is planted. The kernel counts stolen time, and no cell can
-/// cause or prevent it. A verdict that names it is true, but is no answer about the planted fault.
-const NOT_OURS: &str = "cpu-steal";
+/// An effect of the host machine on any lab, whatever is planted: the kernel counts stolen time, and no cell can cause
+/// or prevent it. A verdict with this cause is true, but is no answer about the planted fault.
+const HOST_CAUSE: &str = "cpu-steal";
 
 /// The first cause that a verdict names.
 #[derive(Debug, Clone)]
@@ -65,41 +65,41 @@ impl From<&Disturbance> for Named {
     }
 }
 
-/// A verdict held against its cell.
+/// The score of a verdict about a cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Scored {
-    /// The certainty of the limit.
+    /// How the verdict compares with the planted fault.
     pub(crate) outcome: Outcome,
     /// Whether the named limit was proved.
     pub(crate) proved: bool,
     /// The ids of the expected causes.
     pub(crate) expected: Vec<&'static str>,
-    /// The limit that was named first; `None` if the limit is unknown.
+    /// The cause that was named first; `None` if the limit is unknown.
     pub(crate) named: Option<Named>,
 }
 
-/// Holds a verdict against its cell: its answers in the order in which they are read, and what disturbed the run.
+/// Scores a verdict about its cell. `reported` holds its answers in the order in which they are read.
 pub(crate) fn score(
     cell: &Cell,
     truth: Option<&Truth>,
-    told: &[Entry<'_>],
+    reported: &[Entry<'_>],
     disturbances: &[Disturbance],
 ) -> Scored {
-    // A busy machine takes CPU time in any cell, so this is no answer about the planted fault.
+    // Other disturbances, such as a busy machine, occur in any cell and are no answer about the planted fault.
     let beside = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.only_disturbs);
     let beside: Vec<&Disturbance> = disturbances.iter().filter(beside).collect();
     if cell.is_event() {
         return of_event(cell, &beside);
     }
-    let scored = of_fault(cell, truth, told);
+    let scored = of_fault(cell, truth, reported);
     match beside.first() {
         None => scored,
-        // A disturbance was named whose fault was not planted.
+        // The verdict names a disturbance that was not planted.
         Some(alarm) => Scored { outcome: Outcome::Wrong, named: Some((*alarm).into()), ..scored },
     }
 }
 
-/// An event must be listed as a disturbance; the limits are not scored.
+/// Scores an event: the verdict must list it as a disturbance; its limits are not scored.
 fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
     let is_it = |d: &&&Disturbance| {
         d.cause == cell.expected && cell.place.is_none_or(|place| place == d.side)
@@ -119,22 +119,22 @@ fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
     }
 }
 
-/// A fault that does not bite leaves a healthy path.
-fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
+/// Scores a fault. If the fault does not reduce goodput, the path counts as healthy.
+fn of_fault(cell: &Cell, truth: Option<&Truth>, reported: &[Entry<'_>]) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
     let expected = if bites { vec![cell.expected] } else { HEALTHY.to_vec() };
-    let told = of_goodput(told, cell.direction.filter(|_| bites));
-    let headline_is_unknown = matches!(told.first(), Some(Entry::Unknown(_)));
-    let limits = told.iter().filter_map(|told| match told {
+    let reported = of_goodput(reported, cell.direction.filter(|_| bites));
+    let headline_is_unknown = matches!(reported.first(), Some(Entry::Unknown(_)));
+    let limits = reported.iter().filter_map(|reported| match reported {
         Entry::Limit(limit) => Some(*limit),
         Entry::Unknown(_) => None,
     });
     let mut judged: Vec<&Limit> = limits.collect();
     let first = judged.first().copied();
-    judged.retain(|l| l.cause != NOT_OURS);
+    judged.retain(|l| l.cause != HOST_CAUSE);
     let named = judged.first().copied().or(first);
     let named = named.filter(|_| !headline_is_unknown);
-    // If a second cause is named that is not true, it is a false alarm.
+    // Each further cause must be right or acceptable too; otherwise it is a false alarm.
     let right = |l: &&Limit| expected.contains(&l.cause) && right_place(cell, bites, l);
     let neighbour = |l: &&Limit| cell.neighbours.contains(&l.cause);
     let outcome = match judged.as_slice() {
@@ -156,20 +156,20 @@ fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     }
 }
 
-/// The answers about the rate, of one direction or of all.
-fn of_goodput<'a>(told: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry<'a>> {
-    let is_of = |told: &&Entry<'a>| {
-        let (of, metric) = match told {
+/// The answers about rates, not those about latency, of one direction or of both.
+fn of_goodput<'a>(reported: &[Entry<'a>], direction: Option<Direction>) -> Vec<Entry<'a>> {
+    let is_of = |reported: &&Entry<'a>| {
+        let (of, metric) = match reported {
             Entry::Limit(limit) => (limit.direction, limit.metric),
             Entry::Unknown(of) => (*of, Measure::Goodput),
         };
         metric.slowness() == Slowness::Rate && direction.is_none_or(|d| of == d)
     };
-    told.iter().filter(is_of).copied().collect()
+    reported.iter().filter(is_of).copied().collect()
 }
 
-/// Whether a limit is named at the place of the planted fault; on a healthy path, at the end that its cause is
-/// about.
+/// Whether the limit is at the place of the planted fault. On a healthy path: whether it is at the end that its cause
+/// belongs to.
 fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
     if binds {
         return cell.place.is_none_or(|place| place == limit.side);
@@ -206,18 +206,18 @@ mod tests {
     }
 
     fn outcome(kind: &str, truth: Option<Truth>, limits: &[Limit]) -> Outcome {
-        let told: Vec<Entry<'_>> = limits.iter().map(Entry::Limit).collect();
-        scored(kind, truth, &told, &[])
+        let reported: Vec<Entry<'_>> = limits.iter().map(Entry::Limit).collect();
+        scored(kind, truth, &reported, &[])
     }
 
     fn scored(
         kind: &str,
         truth: Option<Truth>,
-        told: &[Entry<'_>],
+        reported: &[Entry<'_>],
         disturbances: &[Disturbance],
     ) -> Outcome {
         let cell = CellKind::named(kind).unwrap().cell(1);
-        score(&cell, truth.as_ref(), told, disturbances).outcome
+        score(&cell, truth.as_ref(), reported, disturbances).outcome
     }
 
     fn disturbance(cause: &'static str, direction: Direction) -> Disturbance {
@@ -246,7 +246,7 @@ mod tests {
                 assert_eq!(of(&[other, kind]), Outcome::Right);
                 assert_eq!(of(&[other]), Outcome::Wrong);
                 assert_eq!(of(&[]), Outcome::Unknown);
-                // What a busy machine takes is no answer.
+                // CPU time that other programs took is no answer.
                 assert_eq!(of(&["cpu-contention"]), Outcome::Unknown);
             }
         }
@@ -268,8 +268,8 @@ mod tests {
     fn what_limits_the_faster_direction_is_no_answer_where_the_slower_is_unknown() {
         let of = |cause, place: Place| {
             let fast = limit(cause, place, Direction::Reverse);
-            let told = [Entry::Unknown(Direction::Forward), Entry::Limit(&fast)];
-            scored("healthy", None, &told, &[])
+            let reported = [Entry::Unknown(Direction::Forward), Entry::Limit(&fast)];
+            scored("healthy", None, &reported, &[])
         };
         assert_eq!(of("sender-core", Place::Far), Outcome::Unknown);
         assert_eq!(of("path-loss", Place::Path), Outcome::Wrong);

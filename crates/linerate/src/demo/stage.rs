@@ -1,4 +1,4 @@
-//! The lab with the program itself at both ends.
+//! The lab of a demonstration, with linerate itself at both ends.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) enum Problem {
     /// The lab could not be built, or broke down.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The serving end in the lab did not come up.
+    /// `linerate serve` did not start in the lab.
     #[error("the serving end in the lab did not start: {0}")]
     Serve(String),
     /// The other client, which was planted, could not measure.
@@ -36,27 +36,27 @@ pub(crate) enum Problem {
     NoRecord(String),
     /// The load that measures the truth reported no goodput.
     #[error("the load that measures the truth reported no goodput")]
-    Untold,
+    NoGoodput,
     /// The user ended the demonstration.
     #[error("interrupted before anything was measured")]
     Interrupted,
-    /// This program could not find itself.
+    /// The path of this program is unknown.
     #[error("cannot find the program's own file")]
     Myself(#[source] std::io::Error),
 }
 
-/// Port of another server in the same host.
+/// TCP port of a second `linerate serve` on the far host.
 const OTHER_PORT: &str = "5899";
 
-/// Bytes that a client has moved when its probes are done and it loads the path.
+/// Bytes that the other client must have moved before it counts as loading the path: its first probes move fewer.
 const LOADED: u64 = 100_000_000;
 
 /// The lab of a demonstration: two hosts and a router, with the planted faults.
 pub(crate) struct Stage {
     lab: Lab,
-    /// Set by Ctrl-C: what runs in the lab is asked to end.
+    /// Set when the user presses Ctrl-C: the programs in the lab then get the signal too.
     stop: Arc<AtomicBool>,
-    /// Whether far is reached by its IPv6 address.
+    /// Whether programs connect to the far host by its IPv6 address.
     v6: bool,
     myself: std::path::PathBuf,
 }
@@ -78,7 +78,7 @@ impl Stage {
         Ok(Self { lab: Lab::build(&spec)?, stop: Arc::default(), v6: path.v6, myself })
     }
 
-    /// Ends what runs in the lab once `stop` is set.
+    /// Makes the programs in the lab end once `stop` is set.
     pub(crate) fn heed(mut self, stop: &Arc<AtomicBool>) -> Self {
         self.stop = Arc::clone(stop);
         self
@@ -89,7 +89,7 @@ impl Stage {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Removes a fault.
+    /// Removes a planted fault.
     pub(crate) fn remove(&self, fault: &Fault) -> Result<(), Problem> {
         Ok(self.lab.remove(fault)?)
     }
@@ -104,8 +104,9 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns its record, which lies in `folder`. No other program may write
-    /// there. Another client may measure in the meantime. The progress of the run is shown if it is `audible`.
+    /// Runs linerate on the near host and returns its record, which is saved in `folder`. No other program may write
+    /// there. With `company`, another client loads the path during the run. The progress is shown if the run is
+    /// `audible`.
     pub(crate) fn run(
         &self,
         args: &[String],
@@ -141,22 +142,22 @@ impl Stage {
         }
     }
 
-    /// Waits for the end of a program, which gets the Ctrl-C of the user: the lab has no terminal of its own.
+    /// Waits until a program ends. Passes Ctrl-C on to it, because the programs in the lab have no terminal.
     fn end_of(&self, mut running: Running) -> Result<std::process::ExitStatus, Problem> {
-        let mut told = false;
+        let mut reported = false;
         loop {
             if let Some(status) = running.wait_for(Duration::from_millis(50))? {
                 return Ok(status);
             }
-            if self.is_stopped() && !told {
+            if self.is_stopped() && !reported {
                 running.signal(Signal::INT)?;
-                told = true;
+                reported = true;
             }
         }
     }
 
-    /// Starts another client, with a server of its own if the company is apart, and waits until the client
-    /// loads the path. The client runs for longer than any demonstration.
+    /// Starts another client and waits until it loads the path. It has its own server if the company is `apart`. The
+    /// client runs longer than any demonstration.
     fn company(&self, company: Company) -> Result<Vec<Running>, Problem> {
         let Company { host, direction, .. } = company;
         let port = if company.apart { &["--port", OTHER_PORT][..] } else { &[] };
@@ -175,7 +176,7 @@ impl Stage {
         Ok([client].into_iter().chain(server).collect())
     }
 
-    /// Starts a run with its own server; its record is not kept.
+    /// Starts a run from near to far, and its server; the record is not saved.
     pub(crate) fn load(&self, args: &[String]) -> Result<(Running, Running), Problem> {
         let server = self.serve(&[])?;
         let run = self.client(args).arg("--no-save").arg("--quiet");
@@ -183,8 +184,8 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &run)?, server))
     }
 
-    /// Runs the program with a server of its own, keeps no record, and returns the goodput of its document, in
-    /// bits per second.
+    /// Runs linerate from near to far without saving a record, and returns the goodput in its JSON document, in bits
+    /// per second.
     pub(crate) fn goodput(&self, args: &[String], direction: Direction) -> Result<f64, Problem> {
         let mut server = self.serve(&[])?;
         let run = self.client(args).args(["--no-save", "--quiet", "--json"]);
@@ -195,13 +196,13 @@ impl Stage {
         }
         let document: Option<serde_json::Value> = serde_json::from_slice(&finished.stdout).ok();
         let place = format!("/directions/{}/goodput_bps", direction.name());
-        let told = document.as_ref().and_then(|d| d.pointer(&place)?.as_f64());
-        told.ok_or(Problem::Untold)
+        let reported = document.as_ref().and_then(|d| d.pointer(&place)?.as_f64());
+        reported.ok_or(Problem::NoGoodput)
     }
 
-    /// Starts iperf3 with one stream for some seconds, with its server.
+    /// Starts an iperf3 client with one stream for 4 s, and its server.
     pub(crate) fn iperf3(&self, direction: Direction) -> Result<(Running, Running), Problem> {
-        // The server of iperf3 says on standard output that it listens.
+        // iperf3 reports on standard output that it listens; the shell redirects it to standard error, which is read.
         let shell =
             Program::new("sh").args(["-c", "exec iperf3 --server --one-off --forceflush >&2"]);
         let server = self.listen(shell)?;
@@ -217,8 +218,8 @@ impl Stage {
         Ok((self.lab.spawn(Host::Near, &client)?, server))
     }
 
-    /// Runs a command in the near host, with `far` or a server on the far one; `FAR` in it becomes the far
-    /// host's address. An empty command is `linerate run`.
+    /// Runs a command on the near host while `far_command`, or `linerate serve`, runs on the far host. `FAR` in the
+    /// command is replaced by the far host's address. An empty command is `linerate run`.
     pub(crate) fn command(
         &self,
         far_command: Option<&str>,
@@ -247,7 +248,7 @@ impl Stage {
         Ok(status)
     }
 
-    /// The address of the far host. A machine without IPv6 has but one.
+    /// The address of the far host; always IPv4 if this machine has no IPv6.
     fn far(&self) -> String {
         let addresses = self.lab.addresses(Host::Far);
         let v6 = addresses.v6.filter(|_| self.v6);
@@ -259,35 +260,34 @@ impl Stage {
         self.own().args(["run", &far, "--open"]).args(args)
     }
 
-    /// This program, with its default options: the user's configuration is for other paths.
+    /// linerate with its default options: the user's configuration file is for other paths.
     fn own(&self) -> Program {
         Program::new(&self.myself).args(["--config", "/dev/null"])
     }
 
-    /// Starts the serving end and waits until it listens.
+    /// Starts `linerate serve` on the far host and waits until it listens.
     fn serve(&self, args: &[&str]) -> Result<Running, Problem> {
         self.listen(self.own().args(["serve", "--open"]).args(args))
     }
 
-    /// Starts a server on far and waits until it says on standard error that it listens.
+    /// Starts a server on the far host and waits until it reports on standard error that it listens.
     fn listen(&self, program: Program) -> Result<Running, Problem> {
         let mut server = self.lab.spawn(Host::Far, &program.stdout(Output::Null))?;
         let Some(errors) = server.stderr.take() else {
             return Err(Problem::Serve("it has no output".to_owned()));
         };
-        // The output is read on a thread: a silent server must not block this program forever.
-        let (tell, told) = std::sync::mpsc::channel();
+        // Another thread reads the output, so that a silent server cannot block this program forever.
+        let (tell, reported) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                // Only the first line is used; the pipe must still be emptied.
+                // Nobody receives the lines after `listening`, but the pipe must still be emptied.
                 let _ = tell.send(line);
             }
         });
         loop {
-            match told.recv_timeout(Duration::from_secs(10)) {
+            match reported.recv_timeout(Duration::from_secs(10)) {
                 Ok(line) if line.starts_with("error") => return Err(Problem::Serve(line)),
-                // Earlier lines, such as the warning that it runs as root, are printed while the port is still
-                // closed.
+                // Earlier lines, such as the warning that the server runs as root, are printed before the port is open.
                 Ok(line) if line.contains("listening") => return Ok(server),
                 Ok(_) => {}
                 Err(_) => return Err(Problem::Serve("it does not listen".to_owned())),

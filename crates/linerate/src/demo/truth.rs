@@ -1,4 +1,4 @@
-//! The truth of a planted fault: goodput with it and without it, by the counters of a port.
+//! The truth about a planted fault: goodput with and without it, by the counters of a port.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +7,24 @@ use linerate_plan::path::Direction;
 
 use super::{Problem, Stage};
 
-/// Minimum gain of goodput without a fault at which the fault binds.
+/// Least goodput without the fault, over goodput with it, at which the fault counts as the limit.
 const BITES: f64 = 1.10;
 
-/// Time between two readings of the port.
+/// Time between two readings of the port's counter.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time after which a load of some seconds is taken to hang.
+/// Time after which a load that should take some seconds counts as hanging.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Rates counted at the port of the far host, in bits of Ethernet frames per second. For datagrams, those
-/// counted by the receiving program, in bits of payload.
+/// Rates at the far host's port, in bits of Ethernet frames per second. For datagrams: rates that the receiving program
+/// counted, in bits of payload per second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Truth {
     /// Direction that was loaded.
     pub(crate) direction: Direction,
     /// The program whose load measured the truth.
     pub(crate) loader: Loader,
-    /// The program that counted the received data.
+    /// Where the received data was counted.
     pub(crate) counted: Counted,
     /// Goodput with the fault.
     pub(crate) with: f64,
@@ -33,13 +33,13 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Whether the fault is what holds the path back.
+    /// Whether the fault limits the path.
     pub(crate) fn bites(&self) -> bool {
         self.without >= self.with * BITES
     }
 }
 
-/// The program that counted the received data.
+/// Where the received data was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// The port of the far host.
@@ -49,7 +49,7 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    /// Whose counters those are.
+    /// The words for this counter.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Port => "far's port",
@@ -69,8 +69,8 @@ pub enum Loader {
 }
 
 impl Loader {
-    /// The program whose load shows the faults of a cell: another program is not affected by faults that are
-    /// planted in this one.
+    /// The program whose load shows the faults of a cell. Cells that send datagrams, or that plant a fault inside
+    /// linerate, need linerate's own load.
     fn for_cell(self, cell: &Cell) -> Self {
         let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
         if cell.sends_datagrams() || cell.faults.iter().any(inside) { Self::Own } else { self }
@@ -85,7 +85,7 @@ impl Loader {
     }
 }
 
-/// Measures with the cell's faults, removes them (its scenery stays), and measures again.
+/// Measures with the faults of the cell, removes them (its other settings stay), and measures again.
 pub(super) fn measure(
     stage: &Stage,
     cell: &Cell,
@@ -93,7 +93,7 @@ pub(super) fn measure(
     loader: Loader,
 ) -> Result<Truth, Problem> {
     let loader = loader.for_cell(cell);
-    // A port also counts datagrams that are dropped later, at the host.
+    // A port also counts datagrams that the host drops later, so for datagrams the program's own count is used.
     let counted = if cell.sends_datagrams() { Counted::Program } else { Counted::Port };
     let rate = || match counted {
         Counted::Program => stage.goodput(&own(direction), direction),
@@ -106,7 +106,7 @@ pub(super) fn measure(
     Ok(Truth { direction, loader, counted, with, without: rate()? })
 }
 
-/// Rate of one stream while it runs steadily.
+/// Rate of one stream once it is steady, by the counter of the port.
 fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Problem> {
     let (mut run, mut server) = match loader {
         Loader::Own => stage.load(&own(direction))?,
@@ -121,29 +121,29 @@ fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Prob
             run.kill()?;
             return Err(Problem::Interrupted);
         }
-        // A load that never ends, because its other end is lost say, must not hold a score for ever.
+        // A load that never ends (because its other end died, for example) must not block a score forever.
         if seen[0].0.elapsed() > LONGEST {
             return Err(Problem::Endless);
         }
         seen.push((Instant::now(), stage.counted(direction)?));
     };
     server.kill()?;
-    // iperf3 fails if no payload arrives, and that counts as a rate of zero; our own run does not fail.
+    // iperf3 fails if no payload is received, which counts as a rate of zero; linerate does not fail then.
     if loader == Loader::Own && !status.success() {
         return Err(Problem::Truth(status));
     }
     Ok(plateau(&seen))
 }
 
-/// Arguments of our own load.
+/// Arguments of linerate's own load.
 fn own(direction: Direction) -> Vec<String> {
     let args = ["--time", "8s", "--no-trials", "--streams", "1"];
     let way = ["--direction", direction.name()];
     args.iter().chain(&way).map(|s| (*s).to_owned()).collect()
 }
 
-/// Mean rate over the second half of the time in which payload flowed: the first half may hold
-/// the ramp.
+/// Mean rate over the second half of the time in which payload flowed: the first half may include the start of the
+/// stream.
 fn plateau(seen: &[(Instant, u64)]) -> f64 {
     let rates: Vec<f64> = seen
         .windows(2)

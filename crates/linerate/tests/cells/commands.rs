@@ -1,4 +1,4 @@
-//! What causes say to type names the ports that are known.
+//! Checks that advised commands contain the names of ports that are known.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,10 +9,10 @@ use linerate_plan::path::Direction;
 
 use super::CELLS;
 
-/// Words that stand for a port of which nothing is known.
+/// Words that are used instead of a port's name if the port is unknown.
 const PLACEHOLDERS: [&str; 5] = ["PORT", "DEVICE", "IFACE", "NIC", "DEV"];
 
-/// All that any cause says to type, found or not.
+/// All advice, undo and hints of all causes for a model, whether the causes were found or not.
 fn commands(model: &Model) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for direction in model.directions.iter().map(|dir| dir.direction) {
@@ -44,7 +44,7 @@ fn no_command_on_a_record_leaves_out_a_port_that_is_known() {
     }
 }
 
-/// Commands of the advice of all causes on all records, each with its cause.
+/// Commands in the advice of all causes for all cells, each with its cause.
 fn steps() -> BTreeSet<(&'static str, String)> {
     let directions = |model: &Model| model.directions.iter().map(|dir| dir.direction).collect();
     let mut all = BTreeSet::new();
@@ -70,7 +70,7 @@ fn every_command_is_a_line_that_a_shell_takes_as_it_stands() {
     assert!(causes.len() > 10, "{causes:?}");
     for (cause, command) in &all {
         assert!(!command.contains('\n') && command.trim() == command, "{cause}: {command}");
-        // A word in capitals, or between angle brackets, would be filled in by a person.
+        // Users would have to replace a word in capitals or between angle brackets.
         let words = command.split([' ', '=', '/']);
         let left = words.filter(|word| {
             PLACEHOLDERS.contains(word) || ["N", "PID", "PEER", "RATE"].contains(word)

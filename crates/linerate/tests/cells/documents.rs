@@ -1,4 +1,4 @@
-//! Documents of kept records against their schemas.
+//! Checks the documents of kept records against their schemas.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// The lines of the run that left this record, with a notice of each level.
+/// The lines of `--stream-json` of the run that made this record, with a notice of each level.
 fn lines(record: &Record, judged: &Judged<'_>) -> Vec<Value> {
     let mut out = Vec::new();
     let mut stream = Stream::new(&mut out);
@@ -80,7 +80,7 @@ fn documents_of_kept_records_fit_their_schemas() {
     let records = records();
     let judged: Vec<Judged<'_>> = records.iter().map(Judged::new).collect();
     let mut events = BTreeSet::new();
-    // A schema takes longer to read than most lines to check.
+    // Compiling a schema takes longer than checking most lines, so it is done once.
     let of_lines = validator("stream");
     for (record, judged) in records.iter().zip(&judged) {
         for with_record in [false, true] {

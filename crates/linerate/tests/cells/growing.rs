@@ -1,4 +1,4 @@
-//! A record that grows, derived again after each step, compared with the same record derived at once.
+//! Compares a record that grows, from which figures are derived after each step, with the whole record derived at once.
 
 use linerate_judge::model::{Deriver, derive, trial};
 use linerate_plan::Purpose;
@@ -6,11 +6,11 @@ use linerate_record::{Record, Step};
 
 use super::kept::{names, record};
 
-/// Records of all kinds of trials that are kept, and of none.
+/// Records that together have trials of all kept kinds, and one without trials.
 const SOME: [&str; 4] =
     ["planted-window-clamp", "planted-loss", "interrupted-over", "planted-udp-path-rate"];
 
-/// The record before its first step.
+/// The record as it was before its first step.
 fn begun(record: &Record) -> Record {
     Record {
         sets: Vec::new(),
@@ -22,7 +22,7 @@ fn begun(record: &Record) -> Record {
     }
 }
 
-/// Adds a step, after the sets and the trial that it uses.
+/// Adds a step to `grown`, and before it the sets and the trial that it uses.
 fn add(grown: &mut Record, record: &Record, step: &Step) {
     let used = |id: u32| step.plan.sets.contains(&id);
     for set in record.sets.iter().filter(|set| used(set.plan.id)) {
@@ -42,7 +42,7 @@ fn add(grown: &mut Record, record: &Record, step: &Step) {
     grown.steps.push(step.clone());
 }
 
-/// Lets a record grow and compares what is derived after each step.
+/// Adds the steps of a record one by one, and compares what is derived after each.
 fn grows(name: &str) {
     let record = record(name);
     let (mut grown, mut deriver) = (begun(&record), Deriver::default());

@@ -1,5 +1,4 @@
-//! Readings of hardware that no lab here has: changed facts and raw readings of a real run, never derived
-//! values.
+//! Plants hardware that no lab has: changes facts and raw readings in the record of a real run, never derived values.
 
 use linerate_facts::HostFacts;
 use linerate_facts::metric::{self as m, Kind, Metric, Unit};
@@ -12,7 +11,7 @@ use linerate_units::{Rate, Transfers};
 
 use super::slot::card_in;
 
-/// The slot of the card of each host.
+/// PCI address of the card that is planted in each host.
 const SLOT: &str = "0000:01:00.0";
 
 const fn at(side: Side) -> usize {
@@ -30,17 +29,17 @@ pub(super) fn route(record: &mut Record, side: Side) -> &mut Route {
     facts(record, side).route.as_mut().unwrap()
 }
 
-/// The port that the route leaves by.
+/// The port through which the route from this side leaves.
 pub(super) fn port(record: &mut Record, side: Side) -> &mut Nic {
     &mut route(record, side).ports[0]
 }
 
-/// What one end read, step by step.
+/// The readings of one end, for each step.
 pub(super) fn ends(record: &mut Record, side: Side) -> impl Iterator<Item = &mut EndReadings> {
     record.steps.iter_mut().map(move |step| &mut step.ends[at(side)])
 }
 
-/// The tables of a source at one end, of all steps.
+/// The tables of a source at one end, from all steps.
 pub(super) fn tables<'a>(
     record: &'a mut Record,
     side: Side,
@@ -55,7 +54,7 @@ pub(super) fn column(table: &mut Table, metric: Metric) -> &mut Vec<i64> {
     &mut found.unwrap().values
 }
 
-/// Sets every round trip of the idle path, and under load, to this many microseconds.
+/// Sets all round trips to this many microseconds: `idle` on the idle path, `beside` under load.
 pub(super) fn round_trips(record: &mut Record, idle: u64, beside: u64) {
     for step in &mut record.steps {
         let micros = match step.plan.purpose {
@@ -68,15 +67,15 @@ pub(super) fn round_trips(record: &mut Record, idle: u64, beside: u64) {
     }
 }
 
-/// A share of what a counter has grown by, row by row.
+/// A share of the growth of a counter, row by row.
 pub(super) fn share_of(counter: &[i64], share: f64) -> Vec<i64> {
     let grown = counter.iter().map(|now| now - counter[0]);
     grown.map(|grown| (grown as f64 * share) as i64).collect()
 }
 
-/// Lets a sender have sent a share of its bytes again.
-pub(super) fn sent_again(table: &mut Table, share: f64) {
-    // Probes of latency have no such counter.
+/// Sets the counters of retransmitted bytes and segments to a share of the bytes sent.
+pub(super) fn retransmit(table: &mut Table, share: f64) {
+    // Connections that measure latency have no such counter.
     if table.column(m::TCP_BYTES_RETRANS).is_none() {
         return;
     }
@@ -86,7 +85,7 @@ pub(super) fn sent_again(table: &mut Table, share: f64) {
     *column(table, m::TCP_RETRANS) = share_of(&sent, share / segment);
 }
 
-/// The same run, this many times slower throughout: shares of time stay the same.
+/// Makes the run `times` as long, with the same bytes: shares of time stay the same.
 pub(super) fn slower(record: &mut Record, times: f64) {
     let longer = |time: u64| (time as f64 * times) as u64;
     let is_clock = |column: &&mut Column| {
@@ -108,7 +107,7 @@ pub(super) fn slower(record: &mut Record, times: f64) {
     }
 }
 
-/// A card of this many Mb/s, in a slot that is wide enough, in the place of each host's virtual port.
+/// Replaces each host's virtual port by a card of this many Mb/s, in a slot that is wide enough.
 pub(super) fn cards(record: &mut Record, mbps: u64) {
     for side in [Side::Near, Side::Far] {
         let facts = facts(record, side);
@@ -130,7 +129,7 @@ pub(super) fn cards(record: &mut Record, mbps: u64) {
     }
 }
 
-/// Adds a metric that was not read: its value by the seconds since the start of each step.
+/// Adds readings of a metric; `value` gets the seconds since the start of each step.
 pub(super) fn reads(
     record: &mut Record,
     side: Side,
@@ -160,7 +159,7 @@ pub(super) fn table(metric: Metric, subject: &str, at: Vec<u64>, values: Vec<i64
     }
 }
 
-/// Gives a share of a CPU's time from one use to another, as both hosts of one machine read it.
+/// Moves a share of a CPU's time from one use to another, at both hosts, which are one machine.
 pub(super) fn shift(record: &mut Record, cpu: &str, [from, to]: [Metric; 2], share: f64) {
     for side in [Side::Near, Side::Far] {
         for table in tables(record, side, "cpu").filter(|t| t.subject == cpu) {
@@ -175,7 +174,7 @@ pub(super) fn shift(record: &mut Record, cpu: &str, [from, to]: [Metric; 2], sha
     }
 }
 
-/// One more CPU, which has nothing to do.
+/// Adds a CPU that is idle all the time.
 pub(super) fn idle_cpu(record: &mut Record, side: Side, number: u32) {
     facts(record, side).cpus.push(number);
     for end in ends(record, side) {

@@ -1,7 +1,6 @@
-//! Records of real runs, judged by the current library. Those at an edge have a limit just above or just below
-//! a cause's threshold: `benches/truth/edges.sh` makes them and describes their faults. The faults of the
-//! others are described in `benches/truth/2026-11-21-replayed.md`; these are kept without warm-ups and
-//! without the other direction.
+//! Records of real runs, judged by the current library. In the `EDGES`, a limit is just above or just below a cause's
+//! threshold: `benches/truth/edges.sh` makes them and describes their faults. The faults of the others are described in
+//! `benches/truth/2026-11-21-replayed.md`; those records are kept without warm-ups and without the other direction.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use linerate_record::{Record, frame};
 
 use super::{CELLS, Cell};
 
-/// Record, what must be named first (nothing where it may be unknown), and the neighbour that must not
+/// A record, the limits that must be named first (none if the limit may be unknown), and a similar cause that must not
 /// be named.
 type Kept = (&'static str, &'static [&'static str], &'static str);
 
@@ -26,7 +25,7 @@ const EDGES: &[Kept] = &[
     ("sender-core-over", &["sender-core"], "path-rate"),
     ("sender-core-under", &["path-rate"], "sender-core"),
     ("receiver-app-over", &["receiver-app"], "path-rate"),
-    // The same plan in another run, in which the buffer took all: the window never closed.
+    // The same plan in another run, in which the buffer held all payload: the window never closed.
     ("receiver-app-open", &["receiver-app"], "path-rate"),
     ("receiver-app-under", &["path-rate"], "receiver-app"),
     ("sender-app-over", &["sender-app"], "path-rate"),
@@ -37,33 +36,33 @@ const EDGES: &[Kept] = &[
     ("interrupted-under", &[], ""),
 ];
 
-/// Record, the first limits and all disturbances expected of it, and a neighbouring cause that must not be named.
+/// A record, its expected first limits and all expected disturbances, and a similar cause that must not be named.
 type Disturbed = (&'static str, [&'static [&'static str]; 2], &'static str);
 
-/// All others, the near misses above included, must be reported as undisturbed.
+/// Records with disturbances. All other records, near misses included, must have none.
 const DISTURBED: &[Disturbed] = &[
-    // The path carries 100 Mb/s, of which others have 30.
+    // The path carries 100 Mb/s, of which other programs use 30 Mb/s.
     ("contended-over", [&["path-rate"], &["contended"]], "interrupted"),
     ("interrupted-over", [&[], &["interrupted"]], "contended"),
-    // The path carries 300 Mb/s, on two CPUs that other programs use as well. Without trials.
+    // The path carries 300 Mb/s, on two CPUs that other programs also use. The run made no trials.
     ("path-rate-crowded", [&["path-rate"], &["cpu-contention"]], "receiver-core"),
     ("path-rate-long-name", [&["path-rate"], &["cpu-contention"]], "receiver-core"),
-    // Datagrams at 3 Gb/s into a buffer of 32 KiB; without a pace through 300 Mb/s. Without trials, on a machine
-    // whose CPUs others used for three quarters of the time.
+    // UDP at 3 Gb/s into a receive buffer of 32 KiB, and without a pace through 300 Mb/s. Both runs made no trials, on
+    // a machine whose CPUs others used for three quarters of the time.
     ("planted-socket-drops", [&["socket-drops"], &["cpu-contention"]], "pacing"),
     ("planted-udp-path-rate", [&["path-rate"], &["cpu-contention"]], "sender-core"),
 ];
 
-/// A record, and the cause that must be named first: the fault limits, far from any edge.
+/// Records of faults that limit the path clearly, and the cause that must be named first.
 const PLANTED: &[Kept] = &[
     ("path-rate-1g", &["path-rate"], ""),
     ("path-rate-5g", &["path-rate"], ""),
     ("planted-flow-rate", &["flow-rate-cap"], ""),
     ("planted-loss", &["path-loss"], ""),
     ("planted-black-hole", &["mtu-black-hole"], ""),
-    // Packets to far wait for a tick of 1 ms: a round trip takes 1 ms, and the kernel's shortest far less.
+    // Packets to far wait for a tick of 1 ms: a round trip takes 1 ms, but the kernel's shortest one is far shorter.
     ("planted-hold", &["receive-window"], "path-rate"),
-    // A route of the far host clamps the window, whatever its buffer is (`window 65536`, over 10 ms).
+    // A route of the far host limits the window, whatever its buffer is (`window 65536`, with a round trip of 10 ms).
     ("planted-window-clamp", &["receive-window"], "flow-rate-cap"),
     ("planted-host-shaping", &["host-shaping"], ""),
     ("planted-small-packets", &["small-packets"], ""),
@@ -72,19 +71,19 @@ const PLANTED: &[Kept] = &[
     ("planted-one-cpu", &["sender-core"], ""),
     ("planted-two-streams", &["path-rate"], ""),
     ("planted-deep-queue", &["latency-queue"], "latency-wakeup"),
-    // Both ends are on it, and may use no other CPU.
+    // Both ends run on one CPU, and may use no other.
     ("planted-shared-core", &["shared-core"], ""),
-    // One of 50 packets comes 10 ms late, on a path of 5 ms.
+    // One of 50 packets is received 10 ms late, on a path of 5 ms.
     ("planted-reorder", &["path-reordering"], "path-loss"),
-    // In a virtual machine `netem delay 10ms reorder 25% 50%` under cubic, and `delay 20ms 20ms` under bbr: most packets
-    // are late, and nothing is lost. Without trials.
+    // In a virtual machine, `netem delay 10ms reorder 25% 50%` under cubic, and `delay 20ms 20ms` under bbr: most
+    // packets are late, and none is lost. Both runs made no trials.
     ("planted-reorder-early", &["path-reordering"], "flow-rate-cap"),
     ("planted-jitter-bbr", &["path-reordering"], "flow-rate-cap"),
-    // 400 Mb/s until 110 MB are sent, then 60 Mb/s.
+    // The path carries 400 Mb/s until 110 MB are sent, then 60 Mb/s.
     ("planted-burst-credit", &["burst-credit"], "path-rate"),
-    // bbr over 20 ms, and 200 kb/s for what comes back.
+    // bbr over a round trip of 20 ms, and 200 kb/s for the acknowledgements.
     ("planted-ack-way", &["ack-way"], "path-rate"),
-    // 38 % of the packets, over 1 ms: next to nothing arrives.
+    // 38 % of the packets are lost in rows, over a round trip of 1 ms: almost nothing is received.
     ("planted-loss-in-rows", &["path-loss"], "mtu-black-hole"),
 ];
 
@@ -92,7 +91,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records")
 }
 
-/// The record of this name.
+/// The kept record of this name.
 pub(super) fn record(name: &str) -> Record {
     let bytes = std::fs::read(folder().join(format!("{name}.lnr"))).unwrap();
     let (record, damage) = frame::decode(&bytes).unwrap();
@@ -100,7 +99,7 @@ pub(super) fn record(name: &str) -> Record {
     record
 }
 
-/// Names of all that are kept.
+/// Names of all kept records.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let all = EDGES.iter().chain(PLANTED).map(|(name, ..)| *name);
     all.chain(DISTURBED.iter().map(|(name, ..)| *name))
@@ -111,8 +110,8 @@ pub(super) fn cells() -> Vec<Cell> {
     let cell =
         |&(name, first, not): &Kept| Cell::new(name.to_owned(), &record(name), [first, &[]], not);
     let disturbed = DISTURBED.iter();
-    let disturbed =
-        disturbed.map(|&(name, told, not)| Cell::new(name.to_owned(), &record(name), told, not));
+    let disturbed = disturbed
+        .map(|&(name, reported, not)| Cell::new(name.to_owned(), &record(name), reported, not));
     all.map(cell).chain(disturbed).collect()
 }
 
@@ -125,7 +124,7 @@ fn each_names_what_bound_it_and_not_what_nearly_did() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Least factor at which a gain is said to be more than another one.
+/// Least ratio of two gains at which one counts as larger than the other.
 const MORE: f64 = 1.02;
 
 #[test]
@@ -140,7 +139,7 @@ fn no_limit_contradicts_the_trials_and_the_streams_beside_it() {
             let Some(dir) = model.direction(limit.direction) else {
                 continue;
             };
-            // A thread of its own for each stream: what all of them carry is more than one can gain.
+            // Each stream has its own thread, so all streams together may gain more than one can.
             let of_one = ["cpu-contention", "cpu-steal"].contains(&limit.cause);
             let gains = limit.advice.iter().filter_map(|advice| advice.gain);
             let gain = gains.fold(1.0, f64::max);
@@ -170,7 +169,7 @@ fn every_record_is_judged() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     kept.sort();
-    let mut told: Vec<String> = names().map(|name| format!("{name}.lnr")).collect();
-    told.sort();
-    assert_eq!(kept, told);
+    let mut reported: Vec<String> = names().map(|name| format!("{name}.lnr")).collect();
+    reported.sort();
+    assert_eq!(kept, reported);
 }

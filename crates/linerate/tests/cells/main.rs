@@ -1,6 +1,6 @@
-//! Cells: records with the expected causes, stated beforehand. Kept ones are real runs in a lab. Replayed ones
-//! show hardware that no lab here has, each with a near miss, and are scored separately. Together they need
-//! every cause that there is.
+//! Cells: records with the expected causes, stated beforehand. Kept cells are real runs in a lab. Replayed cells show
+//! hardware that no lab has, each with a near miss, and are scored separately. Without any one cause, some cell would
+//! be judged wrongly.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod commands;
@@ -29,10 +29,11 @@ use linerate_judge::verdict::{Verdict, judge_by};
 use linerate_plan::path::{Direction, Slowness};
 use linerate_record::{Record, frame};
 
-/// Causes of the connections of other programs: no record of a run has them. `tests/labs/flows.rs` plants them.
+/// Causes that only connections of other programs have, so no record of a run shows them. `tests/labs/flows.rs` plants
+/// them.
 const OF_FLOWS: [&str; 2] = ["latency-nagle", "exchange-deadlock"];
 
-/// All of them.
+/// All cells.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
     let mut all = kept::cells();
     all.extend(operations::cells());
@@ -40,16 +41,17 @@ static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
     all
 });
 
-/// A record as it lies in a file, and what is to be named on it.
+/// A record, encoded as in its file, and the causes that must be named for it.
 struct Cell {
     name: String,
     bytes: Vec<u8>,
     model: Model,
-    /// Limits forward of the metric that the first of them is of, binding first; others may follow.
+    /// Expected limits of forward, the binding one first, of rate or of time as the first is; other limits may follow
+    /// them.
     first: &'static [&'static str],
-    /// The expected disturbances of forward, and no others.
+    /// All expected disturbances of forward.
     disturbed: &'static [&'static str],
-    /// A cause that must not be among the limits; empty where none is close.
+    /// A cause that must not be among the limits; empty if no cause is similar.
     not: &'static str,
 }
 
@@ -66,7 +68,7 @@ impl Cell {
         Self { name, bytes, model: derive(&read), first, disturbed, not }
     }
 
-    /// The limits that these causes alone name, and the disturbances.
+    /// The limits and the disturbances that are found if only these causes are judged.
     fn named(&self, causes: &[&'static Cause]) -> [Vec<&'static str>; 2] {
         let Verdict { limits, disturbances, .. } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
@@ -84,9 +86,9 @@ impl Cell {
         limits && disturbed == self.disturbed
     }
 
-    /// The position of a cause in the expected answers: limits first.
+    /// The position of a cause in the expected answers: limits come before disturbances.
     fn place_of(&self, cause: &str) -> Option<usize> {
-        let mut told = self.first.iter().chain(self.disturbed);
-        told.position(|id| *id == cause)
+        let mut reported = self.first.iter().chain(self.disturbed);
+        reported.position(|id| *id == cause)
     }
 }

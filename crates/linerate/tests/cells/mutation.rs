@@ -1,14 +1,14 @@
-//! No cause is there for nothing: without it a cell is no longer right.
+//! Checks that every cause is needed: without any one of them, some cell is judged wrongly.
 
 use linerate_judge::causes::{CAUSES, Cause};
 
 use super::{CELLS, OF_FLOWS};
 
-/// Whether a cell that is right is so only thanks to this cause.
+/// Whether some cell is right with all causes, and is not without this one.
 fn is_needed(cause: &Cause) -> bool {
     let others = CAUSES.iter().copied().filter(|c| c.id != cause.id);
     let others: Vec<&'static Cause> = others.collect();
-    // Those that it is named on will notice first.
+    // Cells that expect this cause are tried first: they fail most likely without it.
     let (about, rest): (Vec<_>, Vec<_>) =
         CELLS.iter().partition(|c| c.place_of(cause.id).is_some());
     let mut cells = about.into_iter().chain(rest);

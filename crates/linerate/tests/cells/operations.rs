@@ -17,11 +17,11 @@ use linerate_units::{Bytes, Nanos};
 
 use super::Cell;
 
-/// Bytes of an operation.
+/// Payload of an operation, in bytes.
 const SIZE: i64 = 4096;
-/// Time of one operation at a time.
+/// Time of an operation with no other in flight, in nanoseconds.
 const ALONE: u64 = 20_000;
-/// Operations in flight.
+/// Number of operations in flight.
 const DEPTH: u32 = 4;
 const TICK: u64 = 50_000_000;
 
@@ -36,7 +36,7 @@ fn set(id: u32, pattern: Pattern, depth: u32) -> Set {
     }
 }
 
-/// A table of counters that grow by so much in a tick.
+/// A table of counters, each of which grows by a given amount in a tick.
 fn table(source: &str, subject: &str, rows: u64, columns: &[(Metric, i64)]) -> Table {
     let column = |(metric, each): &(Metric, i64)| Column {
         name: metric.name.into(),
@@ -56,7 +56,7 @@ fn timed(set: u32, nanos: u64) -> Histogram {
     Histogram { set, counts: vec![(nanos, 10_000)], ..Histogram::default() }
 }
 
-/// A step of the only end, whose operations take so long each with `depth` of them in flight.
+/// A step of the only end, in which each operation takes `nanos` nanoseconds and `depth` operations are in flight.
 fn step(index: u32, purpose: Purpose, set: u32, depth: u32, nanos: u64) -> Step {
     let rows = 32;
     let per_tick = (u64::from(depth) * TICK / nanos) as i64;
@@ -124,7 +124,7 @@ fn start() -> Start {
     }
 }
 
-/// The only host.
+/// The only host of the record.
 fn host() -> Host {
     Host {
         side: Side::Near,
@@ -138,8 +138,8 @@ fn host() -> Host {
     }
 }
 
-/// A run whose operations take `loaded` nanoseconds under load, and of which twice as many in flight carry `gain` times as
-/// much.
+/// A run whose operations take `loaded` nanoseconds under load. With twice as many in flight, it does `gain` times as
+/// many operations.
 fn record(loaded: u64, gain: f64) -> Record {
     let forward = Pattern::Stream { direction: Direction::Forward };
     let single = Pattern::PingPong { size: Bytes(SIZE as u64), interval: Nanos(0) };
@@ -147,7 +147,7 @@ fn record(loaded: u64, gain: f64) -> Record {
     let mut steps =
         vec![step(0, Purpose::IdleLatency, 9, 1, ALONE), step(1, base, 1, DEPTH, loaded)];
     let twice = (loaded as f64 * 2.0 / gain) as u64;
-    // The order in which slices of the two settings come: A B B A, B A A B.
+    // The order of the slices of the two settings: A B B A, B A A B.
     let order = [false, true, true, false, true, false, false, true];
     for (number, changed) in order.into_iter().enumerate() {
         let (set, depth, nanos) = if changed { (2, 2 * DEPTH, twice) } else { (1, DEPTH, loaded) };
@@ -203,7 +203,7 @@ fn too_few_operations_in_flight_are_proved_and_no_core_or_counter_of_sockets_is_
     assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
 }
 
-/// Larger operations carry more bytes and are fewer: a trial is judged by their number.
+/// Larger operations carry more bytes: a trial is still judged by the number of operations.
 #[test]
 fn operations_are_counted_in_a_second_and_a_trial_is_judged_by_their_number() {
     let mut few = record(21_000, 1.9);
@@ -231,7 +231,8 @@ fn operations_are_counted_in_a_second_and_a_trial_is_judged_by_their_number() {
     assert_eq!(value(&RETRANSMITS), None);
 }
 
-/// The first record as messages between two hosts, whose threads sleep: the far end receives what the near one sends.
+/// The first record changed to messages between two hosts whose threads sleep: the far end receives what the near end
+/// sends.
 fn messages() -> Record {
     let mut record = record(21_000, 1.0);
     record.start.plan.engine = "messages".into();
@@ -267,7 +268,7 @@ fn messages() -> Record {
     record
 }
 
-/// Messages by a transport that the core does not know.
+/// The record of messages, as a cell.
 pub(super) fn of_messages() -> Cell {
     Cell::new("messages".to_owned(), &messages(), [&[], &[]], "")
 }
@@ -288,7 +289,7 @@ fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
     assert!((messages / each - 1.0).abs() < 0.01, "{messages}");
     assert_eq!(value(&OPERATIONS), None);
     assert!(!cell.model.alone && !cell.model.same_machine);
-    // Nothing is known of its packets, and so of what a wire would carry.
+    // The core does not know the packets of this transport, and so no ceiling of a wire.
     assert_eq!(direction.ceilings, []);
     let verdict = judge(&cell.model);
     assert!(verdict.limits.is_empty(), "{:?}", verdict.limits);
@@ -300,7 +301,7 @@ fn of_messages_by_an_unknown_transport_there_are_figures_and_nothing_false() {
     }
 }
 
-/// The near end's bytes are no goodput where it is the far one that receives.
+/// Bytes that the near end sent are no goodput if the far end is the receiver.
 #[test]
 fn a_step_that_lost_its_far_end_has_no_goodput() {
     let mut record = messages();
@@ -308,7 +309,7 @@ fn a_step_that_lost_its_far_end_has_no_goodput() {
     base.ends.truncate(1);
     let lost = Cell::new("messages".to_owned(), &record, [&[], &[]], "");
     assert_eq!(lost.model.directions, []);
-    // Without a far end the near one counts what was done.
+    // If there is no far end, the near end's operations count.
     let [few, _] = cells();
     assert!(few.model.alone && few.model.directions[0].base.goodput.mean > 0.0);
 }

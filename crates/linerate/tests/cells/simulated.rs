@@ -1,5 +1,4 @@
-//! A run on a simulated path that sees other readings than those that were taken: what it tries next
-//! depends on them.
+//! A run on a simulated path whose readings are changed before the run sees them: its trials depend on the readings.
 
 use linerate_plan::path::Direction;
 use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
@@ -9,10 +8,10 @@ use linerate_session::run::run;
 use linerate_sim::{Sim, SimPath};
 use linerate_units::Nanos;
 
-use super::hardware::sent_again;
+use super::hardware::retransmit;
 
-/// A path that loses packets and never says so: its sender's congestion control slows down for no
-/// reason that shows.
+/// A path that loses packets, but whose counters of retransmissions stay zero: the sender's congestion control slows
+/// down for no visible reason.
 struct Silent(Sim);
 
 impl Link for Silent {
@@ -32,7 +31,7 @@ impl Link for Silent {
     ) -> Result<Step, LinkError> {
         let mut step = self.0.step(plan, watch)?;
         let tables = step.ends.iter_mut().flat_map(|end| &mut end.tables);
-        tables.for_each(|table| sent_again(table, 0.0));
+        tables.for_each(|table| retransmit(table, 0.0));
         Ok(step)
     }
     fn release(&mut self, set: u32) -> Result<(), LinkError> {
@@ -40,7 +39,7 @@ impl Link for Silent {
     }
 }
 
-/// A run on it.
+/// The record of a run on this path.
 pub(super) fn record() -> Record {
     let mut path = SimPath { rtt: Nanos::from_millis(20), ..SimPath::default() };
     path.forward.loss = 0.01;

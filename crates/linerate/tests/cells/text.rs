@@ -1,4 +1,4 @@
-//! How a limit of each cause reads, from the file of its record to the page.
+//! Checks the text of a limit of each cause, from the file of a record to the page.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use linerate_judge::causes::CAUSES;
 
 use super::{CELLS, Cell, OF_FLOWS, operations};
 
-/// What the program says of a cell.
+/// The page that `linerate show` prints for a cell.
 fn page(cell: &Cell, file: &Path) -> String {
     std::fs::write(file, &cell.bytes).unwrap();
     let output =
@@ -18,7 +18,7 @@ fn page(cell: &Cell, file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The block of a limit or a disturbance of this cause.
+/// The block of the page about this cause, as a limit or a disturbance.
 fn shown(cell: &Cell, cause: &str, file: &Path) -> String {
     let page = page(cell, file);
     let is_first =
@@ -36,7 +36,7 @@ fn golden_of_a_limit_of_each_cause() {
     let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id));
     for cause in of_runs {
         let named = CELLS.iter().filter(|c| c.place_of(cause.id).is_some());
-        // The one where it stands furthest to the front.
+        // The cell in whose expected answers the cause is nearest to the front.
         let cell = named.min_by_key(|c| c.place_of(cause.id));
         let Some(cell) = cell else {
             panic!("{} is named on no cell", cause.id);
@@ -47,7 +47,7 @@ fn golden_of_a_limit_of_each_cause() {
     insta::assert_snapshot!("limits", text);
 }
 
-/// Loads that no transport of today makes: their rates stand in the table as they are counted.
+/// Loads of transports that do not exist: the page shows their rates as counted.
 #[test]
 fn golden_of_operations_and_of_messages() {
     let folder = tempfile::tempdir().unwrap();

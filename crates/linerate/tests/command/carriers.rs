@@ -1,4 +1,5 @@
-//! What the page says first: trees of `/proc` and `/sys` of machines whose ports are held back, and near misses.
+//! Checks the findings of `linerate host` on trees of `/proc` and `/sys` of machines whose ports are held back, and on
+//! near misses.
 
 use std::fmt::Write;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use super::host::{json, printed};
 
-/// A tree with what `linerate host` reads of cards, ports and interrupts.
+/// A tree of files with what `linerate host` reads about cards, ports and interrupts.
 struct Tree {
     root: TempDir,
     cpus: usize,
@@ -36,7 +37,8 @@ impl Tree {
         std::fs::write(self.at(path), text).unwrap();
     }
 
-    /// A function of class 0xCCSS00 with its link, GT/s and lanes; a bridge where `buses` are behind it. Its folder.
+    /// Adds a PCI function of class 0xCCSS00 with the speed in GT/s and the lanes of its link; a bridge if `buses` are
+    /// behind it. Returns its folder.
     fn pci(
         &self,
         path: &str,
@@ -64,14 +66,14 @@ impl Tree {
         folder
     }
 
-    /// A slot with this link, and a card in it that could use `best`. The card's folder.
+    /// Adds a slot whose link is `now`, and a card in it that supports `best`. Returns the card's folder.
     fn card(&self, bus: u8, now: (&str, u8), best: (&str, u8)) -> String {
         let root = format!("0000:00:{bus:02x}.0");
         self.pci(&root, 0x06_0400, Some([bus, bus]), now, now);
         self.pci(&format!("{root}/0000:{bus:02x}:00.0"), 0x02_0000, None, now, best)
     }
 
-    /// A port on the device of a folder; -1 for no speed.
+    /// Adds a network port to the device in a folder; `mbps` is -1 if the port has no speed.
     fn port(&self, name: &str, index: u32, device: &str, mbps: i64) {
         let folder = format!("{device}/net/{name}");
         let up = mbps > 0;
@@ -93,7 +95,8 @@ impl Tree {
         symlink(target, self.at(&format!("sys/class/net/{name}"))).unwrap();
     }
 
-    /// An adapter with `mbps` behind a hub; what both of them signal.
+    /// Adds a USB network adapter of `mbps` behind a hub. `hub` and `own` are the USB speeds of the hub and the
+    /// adapter, in Mb/s.
     fn adapter(&self, hub: u32, own: u32, mbps: i64) {
         let hubs = "sys/devices/pci0000:00/0000:00:14.0/usb6/6-1";
         let device = format!("{hubs}/6-1.2");
@@ -106,7 +109,7 @@ impl Tree {
         self.port("eth1", 2, &format!("{device}/6-1.2:1.0"), mbps);
     }
 
-    /// An interrupt that CPU `by` serves, of those that may.
+    /// Adds an interrupt that any CPU may serve and that CPU `by` serves.
     fn interrupt(&mut self, number: u32, name: &str, by: usize) {
         let folder = format!("proc/irq/{number}");
         self.file(&format!("{folder}/effective_affinity_list"), format!("{by}\n"));
@@ -126,7 +129,7 @@ impl Tree {
         json(self.root.path())
     }
 
-    /// Ids of what is odd, the first on the page first.
+    /// Ids of the oddities, in the order of the page.
     fn odd(&self) -> Vec<String> {
         let document = self.document();
         let odd = document["findings"].as_array().unwrap().iter();
@@ -159,14 +162,15 @@ fn a_port_that_its_link_caps_comes_first_and_a_slot_that_suffices_last() {
     let details = "0000:01:00.0 eth0: the PCIe link between the card and port 0000:00:01.0 runs at 32 GT/s x4 (126 Gb/s)";
     assert!(words.contains(details), "{page}");
     assert!(words.contains("enough for its ports (10 Gb/s)"), "{page}");
-    // A port that is down has no speed, and nothing says what it could do.
+    // A port that is down has no speed, and its best speed is unknown.
     let down = Tree::new(4);
     let card = down.card(1, ("32.0", 4), ("32.0", 4));
     down.port("eth0", 2, &card, -1);
     assert_eq!(down.odd(), [""; 0]);
 }
 
-/// A card of 10 Gb/s in a box behind a switch at the end of a cable, which shows one lane of 2.5 GT/s.
+/// A card of 10 Gb/s in a box behind a switch at the end of a Thunderbolt cable. The cable's link shows one lane of 2.5
+/// GT/s.
 fn box_on_a_cable(removable: bool, attached: &[&str]) -> Tree {
     let tree = Tree::new(4);
     let slow = ("2.5", 1);
@@ -199,7 +203,7 @@ fn what_a_cable_carries_is_unknown_and_a_slot_that_can_be_pulled_out_has_figures
     let devices = document["pci"].as_array().unwrap();
     let end = devices.iter().find(|d| d["address"] == "0000:03:00.0").unwrap();
     assert_eq!((&end["tunnel"], &end["link"]["rate_bps"]), (&true.into(), &Value::Null));
-    // The root port is the other end of the cable; the card has a link of its own.
+    // The root port is the host's end of the cable; the card has a link of its own inside the box.
     let shown = |address: &str| {
         let device = devices.iter().find(|d| d["address"] == address).unwrap();
         (device["tunnel"].clone(), device["link"]["rate_bps"].clone())
@@ -256,7 +260,7 @@ fn an_adapter_on_slow_usb_is_capped_at_the_slowest_wire() {
     assert!(page.contains("(the hub 6-1 at"), "{page}");
 }
 
-/// A port with interrupts of these names, all on CPU 0 or each on its own.
+/// A port with interrupts of these names, all on CPU 0 or, if `spread`, each on its own CPU.
 fn with_interrupts(names: &[String], mbps: i64, spread: bool) -> Tree {
     let mut tree = Tree::new(16);
     let card = tree.card(1, ("16.0", 16), ("16.0", 16));

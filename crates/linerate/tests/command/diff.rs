@@ -1,4 +1,4 @@
-//! `linerate diff` on kept records, as a user meets it.
+//! `linerate diff` on kept records, as a user sees it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -36,9 +36,9 @@ fn goodput(document: &Value) -> &Value {
 fn a_faster_path_is_told_by_its_goodput_and_limits_the_same() {
     let document = document(&["path-rate-1g", "path-rate-5g"]);
     let goodput = goodput(&document);
-    assert_eq!(goodput["told"], "differ", "{goodput}");
+    assert_eq!(goodput["outcome"], "differ", "{goodput}");
     assert!((goodput["ratio"].as_f64().unwrap() - 5.0).abs() < 0.1);
-    assert_eq!(document["limits"][0]["fate"], "stayed");
+    assert_eq!(document["limits"][0]["fate"], "still");
     assert_eq!(document["limits"][0]["cause"], "path-rate");
     assert_eq!(document["same_load"], true);
 }
@@ -49,13 +49,13 @@ fn a_wider_window_is_told_by_the_setting_and_by_the_limit_that_went() {
     let limits = document["limits"].as_array().unwrap();
     let limit = limits.iter().find(|l| l["cause"] == "receive-window");
     let limit = limit.unwrap();
-    assert_eq!((&limit["fate"], &limit["before"]), (&"went".into(), &"proved".into()));
+    assert_eq!((&limit["fate"], &limit["before"]), (&"gone".into(), &"proved".into()));
     assert!(limit["why"].is_string());
     let facts = document["facts"].as_array().unwrap();
     let rmem = facts.iter().find(|f| f["what"] == "net.ipv4.tcp_rmem");
     assert_eq!(rmem.unwrap()["side"], "far");
-    // One of both was not steady, and wandered by more than the window did.
-    assert_eq!(goodput(&document)["told"], "untold");
+    // The goodput of one record was not steady, and varied by more than the change of the window.
+    assert_eq!(goodput(&document)["outcome"], "unclear");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_another_load_was_asked_for_is_not_compared() {
     for figure in document["figures"].as_array().unwrap() {
         let both = figure["before"].is_object() && figure["after"].is_object();
         let loaded = figure["direction"].is_string();
-        let refused = figure["told"] == "not-comparable";
+        let refused = figure["outcome"] == "not-comparable";
         assert_eq!(refused, both && loaded, "{figure}");
     }
     let text = words(&diff(&other).stdout);

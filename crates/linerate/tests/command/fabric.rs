@@ -1,4 +1,4 @@
-//! `linerate host` on trees with InfiniBand ports, disks of several ways, and processes in control groups.
+//! `linerate host` on trees with InfiniBand ports, disks with several paths, and processes in control groups.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::host::{json as shown, printed};
 
-/// A tree of files; a text that starts with `->` makes a link.
+/// A tree of files; a text that starts with `->` makes a symbolic link.
 pub(crate) struct Tree(TempDir);
 
 impl Tree {
@@ -36,7 +36,7 @@ impl Tree {
         }
     }
 
-    /// A PCI function; `parts` are files of its folder.
+    /// Adds a PCI function; `parts` are files in its folder, with their texts.
     pub(crate) fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
         let folder = format!("sys/devices/pci0000:00/{address}");
         self.put(&format!("{folder}/uevent"), &format!("DRIVER={driver}\nPCI_SLOT_NAME={address}"));
@@ -47,8 +47,8 @@ impl Tree {
         self.put(&format!("sys/bus/pci/devices/{address}"), &target);
     }
 
-    /// A port of an RDMA device on a PCI function: state of the link and of the wire, LID of the manager, lower half
-    /// of the GID.
+    /// Adds a port of an RDMA device on a PCI function; `of` is the state of the link, that of the wire, the LID of the
+    /// manager, and the lower half of the GID.
     pub(crate) fn port(&self, name: &str, address: &str, number: u32, of: [&str; 4]) {
         let [state, physical, manager, guid] = of;
         let own = format!("sys/devices/pci0000:00/{address}/infiniband/{name}");
@@ -76,14 +76,14 @@ impl Tree {
         shown(self.0.path())
     }
 
-    /// The page, its lines joined.
+    /// The page, with its wrapped lines joined.
     fn page(&self) -> String {
         let page = printed(&["--root", self.0.path().to_str().unwrap()]);
         linerate_test::unwrapped(&page)
     }
 }
 
-/// The oddity of this name; there is one.
+/// The oddity with this id; there must be exactly one.
 fn odd<'a>(document: &'a Value, id: &str) -> &'a Value {
     let all = document["findings"].as_array().unwrap();
     let mut found = all.iter().filter(|odd| odd["id"] == id);
@@ -104,11 +104,11 @@ fn a_virtual_function_without_a_guid_on_a_network_with_a_manager() {
     tree.port("mlx5_0", "0000:01:00.0", 1, ["4: ACTIVE", UP, "0x4", guid]);
     tree.port("mlx5_7", "0000:01:00.4", 1, ["2: INIT", UP, "0x4", NONE]);
     let document = tree.json();
-    let told = odd(&document, "unserved-port");
-    assert_eq!(told["subject"], "mlx5_7 port 1");
-    let what = told["what"].as_str().unwrap();
+    let reported = odd(&document, "unserved-port");
+    assert_eq!(reported["subject"], "mlx5_7 port 1");
+    let what = reported["what"].as_str().unwrap();
     assert!(what.contains("no GUID") && what.contains("LID 4"), "{what}");
-    let fix = told["fix"]["do"].as_str().unwrap();
+    let fix = reported["fix"]["do"].as_str().unwrap();
     let command = "vf 3 node_guid $guid port_guid $guid";
     assert!(fix.contains(command), "{fix}");
     let page = tree.page();
@@ -143,7 +143,7 @@ fn a_port_without_a_manager_beside_one_with_and_one_without_a_cable() {
     );
     let page = tree.page();
     assert!(page.contains("mlx4_0 port 3: down (polling), no link, port GUID"), "{page}");
-    // A port without a manager anywhere.
+    // A port that has no manager, on a host without other ports.
     let alone = Tree::new(&[]);
     alone.function("0000:01:00.0", "mlx4_core", &[]);
     alone.port("mlx4_0", "0000:01:00.0", 1, ["2: INIT", UP, "0x0", "0002:c903:004c:5e31"]);
@@ -175,7 +175,7 @@ fn the_rate_of_a_software_device_is_nominal() {
 
 #[test]
 fn a_board_is_told_by_its_id_and_an_unknown_one_has_no_claim() {
-    let told = |id: &str| {
+    let result_of = |id: &str| {
         let tree = Tree::new(&[]);
         tree.function("0000:01:00.0", "mlx4_core", &[]);
         let guid = "0002:c903:004c:5e31";
@@ -185,26 +185,26 @@ fn a_board_is_told_by_its_id_and_an_unknown_one_has_no_claim() {
         tree.put(&format!("{own}/fw_ver"), "2.36.5150");
         (tree.json()["rdma"][0]["board_meaning"].clone(), tree.page())
     };
-    let (board, page) = told("MT_1090120019");
+    let (board, page) = result_of("MT_1090120019");
     assert_eq!(
         (&board["part"], &board["newer_firmware"]),
         (&json!("MCX354A-FCBT"), &json!("2.42.5000"))
     );
     let words = "is MCX354A-FCBT (ConnectX-3): 2 ports, each InfiniBand up to FDR (56 Gb/s) or Ethernet 10 and 40 Gb/s";
     assert!(page.contains(words), "{page}");
-    let (board, page) = told("MT_1090110018");
+    let (board, page) = result_of("MT_1090110018");
     assert_eq!(board["part"], "MCX354A-QCBT");
     assert!(page.contains("InfiniBand up to QDR (40 Gb/s) or Ethernet 10 Gb/s"), "{page}");
-    let (board, page) = told("ISL1090110018");
+    let (board, page) = result_of("ISL1090110018");
     assert_eq!((&board["sold_by"], &board["newer_firmware"]), (&json!("Isilon"), &Value::Null));
     assert!(page.contains("sold by Isilon"), "{page}");
-    let (board, page) = told("MT_1090110019");
+    let (board, page) = result_of("MT_1090110019");
     assert_eq!(board, Value::Null);
     assert!(page.contains("board MT_1090110019, not known to linerate"), "{page}");
     assert!(!page.contains("MCX354A"), "{page}");
 }
 
-/// A disk by NVMe/TCP with this many paths, as Linux 6.12 shows it.
+/// A disk over NVMe/TCP with this many paths, as Linux 6.12 shows it.
 fn fabric(ways: u32) -> Tree {
     let head = "sys/class/block/nvme0n1";
     let tree = Tree::new(&[
@@ -284,12 +284,12 @@ fn a_masked_capture_names_no_group_and_no_guid_and_shows_the_same() {
         assert!(!masked.contains(name) && !masked.contains(&bytes.join(",")), "{name}");
     }
     assert!(masked.contains("/sys/fs/cgroup/user.slice/user-masked-1.slice/cpu.max"));
-    let again = printed(&["--root", file.to_str().unwrap()]);
+    let second = printed(&["--root", file.to_str().unwrap()]);
     let without = |page: &str| {
         let known = page.split("Unknown").next().unwrap();
         known.replace("0x0002c903004c5e32", "0x0000000000000001")
     };
-    assert_eq!(without(&again), without(&live));
+    assert_eq!(without(&second), without(&live));
     let document = shown(&file);
     assert_eq!(document["machine"]["cpu_quota"], 1.5);
     assert_eq!(document["machine"]["memory_limit_bytes"], 1 << 20);

@@ -1,5 +1,5 @@
-//! `linerate guide ib` on trees: each check on both sides, in order. A tree begins without a card and gets one part more at
-//! a time.
+//! `linerate guide ib` on trees: each check with a machine that passes it and one that does not, in order. A tree
+//! begins without a card and gets one part more at a time.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ const CARD: &str = "0000:01:00.0";
 const ROOT: &str = "0000:00:01.0";
 const UP: &str = "5: LinkUp";
 const GUID: &str = "0000:0000:0010:0002";
-/// Ids of the checks, in order.
+/// Ids of the checks, in the order of the guide.
 const CHECKS: [&str; 8] = ["card", "driver", "cable", "manager", "lid", "ping", "ipoib", "rates"];
 
 fn guide(args: &[&str]) -> Output {
@@ -25,19 +25,19 @@ fn guide(args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The exit code and the document of a machine.
+/// The exit code and the JSON document for a machine.
 fn checked(root: &Path, more: &[&str]) -> (i32, Value) {
     let args = [&["--json", "--root", root.to_str().unwrap()], more].concat();
     let output = guide(&args);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(&*told, "");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(&*reported, "");
     let text = String::from_utf8(output.stdout).unwrap();
     let document = serde_json::from_str(&text).unwrap();
     assert_eq!(refused(&validator("guide"), &document), [""; 0]);
     (output.status.code().unwrap(), document)
 }
 
-/// The page, its lines joined.
+/// The page, with its wrapped lines joined.
 fn page(root: &Path) -> String {
     let output = guide(&["--root", root.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -49,7 +49,8 @@ fn check<'a>(document: &'a Value, id: &str) -> &'a Value {
     &document["checks"][CHECKS.iter().position(|check| *check == id).unwrap()]
 }
 
-/// Asserts that a check is wrong, that all before it are not, and that no later one is judged. Returns what it says.
+/// Asserts that a check fails, that no earlier one does, and that no later one is judged. Returns its words and its
+/// remedy.
 fn fails_at(tree: &Tree, id: &str) -> String {
     let (code, document) = checked(tree.path(), &[]);
     assert_eq!(code, 4, "{document:#}");
@@ -71,7 +72,7 @@ fn fails_at(tree: &Tree, id: &str) -> String {
     format!("{what}: {why} | {}", text(&check["fix"]["do"]))
 }
 
-/// The header of a PCI function; `buses` of a port.
+/// The configuration header of a PCI function; `buses` are given for a port.
 fn header(vendor: u16, device: u16, class: [u8; 3], buses: Option<(u8, u8)>) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..2].copy_from_slice(&vendor.to_le_bytes());
@@ -83,7 +84,7 @@ fn header(vendor: u16, device: u16, class: [u8; 3], buses: Option<(u8, u8)>) -> 
     header
 }
 
-/// A root port and a card in it, whose slot has this many lanes of 8 GT/s.
+/// Adds a root port and a card in it; the link between them has this many lanes of 8 GT/s.
 fn card(tree: &Tree, device: u16, class: [u8; 3], driver: &str, lanes: u32) {
     let link = |width: &str| {
         [("current_link_speed", "8.0 GT/s PCIe"), ("max_link_speed", "8.0 GT/s PCIe")]
@@ -116,7 +117,7 @@ fn users(tree: &Tree, device: &str) {
     tree.put("sys/class/infiniband_verbs/uverbs0/ibdev", device);
 }
 
-/// A card whose driver has made a port with this state.
+/// A tree with a card whose port has this link state, wire state and LID of the manager.
 fn port(of: [&str; 3]) -> Tree {
     let tree = Tree::new(&[]);
     card(&tree, 0x1003, INFINIBAND, "mlx4_core", 8);
@@ -303,7 +304,7 @@ fn a_slot_carries_the_data_of_the_port_or_not() {
     assert!(what.contains("its slot carries 31.5 Gb/s"), "{what}");
 }
 
-/// The page of a port with this GUID and state, with the network that was captured from it.
+/// The page for a port with this GUID and state, with the captured network in the file `walk`.
 fn page_with(walk: &str, guid: &str, of: [&str; 3], lid_of: &str) -> (Option<i32>, String) {
     let tree = Tree::new(&[]);
     card(&tree, 0x1003, INFINIBAND, "mlx4_core", 8);

@@ -1,4 +1,4 @@
-//! `linerate host` on machines that are not here: captures of trees, and trees with little in them.
+//! `linerate host` on other machines: captures of trees, and trees with few files.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use crate::document::document;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Captures of the trees that `tests/hosts/README.md` names.
+/// Names of the captures that `tests/hosts/README.md` describes.
 const HOSTS: [&str; 3] =
     ["20em64t-hybrid-1p6c2t+2ca4co1t", "32em64t-2n8c+1mic", "40intel64-2g2n4c+pci"];
 
@@ -18,7 +18,7 @@ fn capture_of(host: &str) -> PathBuf {
     folder.join(format!("{host}.json"))
 }
 
-/// `linerate host` in a home of its own.
+/// Runs `linerate host` in an empty home.
 fn host(args: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
@@ -26,11 +26,11 @@ fn host(args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What it prints when all is well.
+/// The page or document that `linerate host` prints; it must succeed without a message.
 pub(crate) fn printed(args: &[&str]) -> String {
     let output = host(args);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*told), (Some(0), ""), "{args:?}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*reported), (Some(0), ""), "{args:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -148,12 +148,12 @@ fn a_capture_shows_what_was_shown_when_it_was_made() {
         for filesystem in document["filesystems"].as_array_mut().unwrap() {
             filesystem["point"].take();
         }
-        // They become numbers.
+        // Masking replaces these by numbers.
         for port in document["ports"].as_array_mut().unwrap() {
             port["hardware_address"].take();
             port["addresses"].take();
         }
-        // They may name processes.
+        // The findings and the headline may contain names of processes.
         document["findings"].take();
         document["headline"].take();
     }
@@ -188,18 +188,18 @@ fn what_cannot_be_shown_is_refused_with_a_hint() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let path = file.to_str().unwrap();
-    let (code, told) = refused(&["--root", path]);
+    let (code, reported) = refused(&["--root", path]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("failed to read") && told.contains("hint:"), "{told}");
+    assert!(reported.contains("failed to read") && reported.contains("hint:"), "{reported}");
     std::fs::write(&file, [0xff, 0, 1]).unwrap();
-    let (code, told) = refused(&["--root", path]);
+    let (code, reported) = refused(&["--root", path]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("is not a capture of a machine"), "{told}");
+    assert!(reported.contains("is not a capture of a machine"), "{reported}");
     let nowhere = folder.path().join("no/where");
     std::fs::create_dir(folder.path().join("proc")).unwrap();
     let empty = folder.path().to_str().unwrap();
-    let (code, told) = refused(&["--root", empty, "--capture", nowhere.to_str().unwrap()]);
+    let (code, reported) = refused(&["--root", empty, "--capture", nowhere.to_str().unwrap()]);
     assert_eq!(code, Some(3));
-    assert!(told.contains("failed to write"), "{told}");
+    assert!(reported.contains("failed to write"), "{reported}");
     assert_eq!(refused(&["--unmasked"]).0, Some(2));
 }

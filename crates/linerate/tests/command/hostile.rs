@@ -1,5 +1,5 @@
-//! The built program where things go wrong: ends that stand still, hosts that lack what it uses.
-//! Nothing may hang, be lost, or be taken for fine.
+//! The built program when things go wrong: ends that stand still, hosts that lack what the program uses. Nothing may
+//! hang or be lost, and no failure may pass for success.
 
 use std::fs;
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::program::{PROGRAM, Started, linerate, words};
 
-/// Another program, where ours would be: it finds others by the tester's `PATH`.
+/// A command for another program in place of linerate; it finds programs by the tester's `PATH`.
 fn command(program: &str, home: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -26,14 +26,14 @@ fn command(program: &str, home: &Path) -> Command {
     command
 }
 
-/// An open server on a port that was free.
+/// A server without a key, on a free port.
 struct Far {
     server: Started,
     port: u16,
-    /// What it logs.
+    /// Lines that the server logs.
     log: Receiver<String>,
-    /// Given back once the server has ended. During another test's load, a second without samples would be lost
-    /// in the noise.
+    /// Released once the server has ended. During another test's load, a second without samples would be lost in the
+    /// noise.
     turn: Option<Turn>,
 }
 
@@ -42,7 +42,7 @@ impl Far {
         Self::start_by(PROGRAM, &[], home)
     }
 
-    /// The same by `program`, whose own arguments are `before`.
+    /// Starts the server by `program`, whose own arguments are `before`.
     fn start_by(program: &str, before: &[&str], home: &Path) -> Self {
         let turn = turn();
         let [port] = free_ports();
@@ -56,7 +56,7 @@ impl Far {
     }
 }
 
-/// A short run against that server, by `program`, whose own arguments are `before`.
+/// A short run against the server on `port`, started by `program`, whose own arguments are `before`.
 fn run(program: &str, before: &[&str], home: &Path, port: u16) -> Command {
     let mut run = command(program, home);
     run.args(before).args(["run", "127.0.0.1", "--open", "--port"]).arg(port.to_string()).args([
@@ -68,18 +68,18 @@ fn run(program: &str, before: &[&str], home: &Path, port: u16) -> Command {
     run
 }
 
-/// How a run ended, and what it wrote to its outputs.
+/// The exit code of a run, its stdout and its stderr.
 fn finish(near: Started) -> (Option<i32>, String, String) {
     let output = near.end();
     let [json, said] = [&output.stdout, &output.stderr].map(|bytes| words(bytes));
     (output.status.code(), json, said)
 }
 
-/// Time in which a step that was announced has begun: steps take most of the time of a run.
+/// Time after the announcement of a step by which the step has begun: steps take most of a run's time.
 const WELL_INTO: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Stops one end for a second under load: the run goes on and names what happened.
+/// Stops one end for a second under load: the run must continue and name the interruption.
 fn stands_still(near_end: bool) {
     let home = TempDir::new().unwrap();
     let far = Far::start(home.path());
@@ -107,7 +107,7 @@ fn far_end_stops(time: &str) -> (Far, Started, TempDir) {
     near.until("forward, 1 stream");
     thread::sleep(WELL_INTO);
     far.server.signal(Signal::STOP);
-    // Nothing is loaded while the far end is silent: other tests may measure.
+    // While the far end is stopped there is no load, so other tests may measure.
     far.turn = None;
     (far, near, home)
 }
@@ -123,7 +123,7 @@ fn a_far_end_that_stops_is_told_of_and_given_up() {
     assert!(page.contains("Ended early: lost the far end"), "{page}");
     assert!(page.contains("sent  "), "{page}");
     assert!(said.contains("no answer for 12 s"), "{said}");
-    // It would take two minutes to wait for all that a far end may still do.
+    // Waiting for every reply that the far end could still send would take two minutes.
     assert!(began.elapsed() < Duration::from_secs(70), "{said}");
 }
 
@@ -151,12 +151,12 @@ fn the_first_ctrl_c_ends_a_run_that_has_not_begun() {
     assert_eq!((code, said.as_str()), (Some(3), ""));
 }
 
-/// A script that becomes a program with at most this many open descriptors, set by `ulimit FLAG`.
+/// A shell script that runs a program with at most this many open descriptors, set by `ulimit FLAG`.
 fn descriptors(flag: &str, most: u32) -> String {
     format!("ulimit {flag} {most}; exec \"$0\" \"$@\"")
 }
 
-/// Sixty streams from a shell with this limit of open descriptors.
+/// A run of sixty streams from a shell whose limit of open descriptors is 48.
 fn sixty_streams(flag: &str) -> (Option<i32>, String, String) {
     let home = TempDir::new().unwrap();
     let far = Far::start(home.path());
@@ -186,14 +186,14 @@ fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_bot
         near.args(["--streams", streams, "--no-save"]);
         let (code, _, said) = finish(Started::new(&mut near));
         assert_eq!(code, Some(if good { 0 } else { 3 }), "{streams}: {said}");
-        let told = ["more than 18 streams at a time", "hint: ", "LimitNOFILE="];
-        assert_eq!(told.iter().all(|words| said.contains(words)), !good, "{streams}: {said}");
+        let reported = ["more than 18 streams at a time", "hint: ", "LimitNOFILE="];
+        assert_eq!(reported.iter().all(|words| said.contains(words)), !good, "{streams}: {said}");
     }
     let refused = |line: &String| line.contains("refused more than 18 streams at a time");
     assert_eq!(far.log.try_iter().filter(refused).count(), 2);
 }
 
-/// Runs a script as root of a namespace of its own; `None`, loudly, where that is not allowed.
+/// Runs a script as root in its own namespaces; `None`, with a message, if that is not allowed.
 fn apart(home: &Path, script: &str) -> Option<Output> {
     let unshare = |script: &str| {
         let mut unshare = command("unshare", home);
@@ -218,7 +218,7 @@ fn without_proc_and_sys_nothing_is_fine() {
     };
     let (json, said) = (words(&output.stdout), words(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}");
-    // No core is known to have been idle, and none to have been busy.
+    // Without /proc no core is known to have been idle or busy.
     assert!(!json.contains("-core\""), "{json}");
     assert!(json.contains("mount -t proc proc /proc"), "{json}");
 }
@@ -241,7 +241,7 @@ fn a_read_only_file_system_keeps_no_record_and_ends_no_run() {
 #[test]
 fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
     let home = TempDir::new().unwrap();
-    for (peer, family, told) in [
+    for (peer, family, reported) in [
         ("::1", "-4", "IPv4"),
         ("127.0.0.1", "-6", "IPv6"),
         ("fe80::1%no-such-port", "-6", "fe80::1%no-such-port"),
@@ -252,7 +252,7 @@ fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
             .unwrap();
         let said = words(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{peer}: {said}");
-        assert!(said.contains(told) && said.contains("hint: "), "{peer}: {said}");
+        assert!(said.contains(reported) && said.contains("hint: "), "{peer}: {said}");
     }
 }
 
@@ -265,7 +265,7 @@ mod long {
         let file = home.path().join("file");
         fs::write(&file, "").unwrap();
         let below = file.join("records");
-        // Nobody makes a directory there, root neither.
+        // Nobody can make a directory there, not even root.
         let places = [below.to_str().unwrap(), "/sys/linerate-records"];
         let _turn = turn();
         for place in places {
@@ -275,7 +275,7 @@ mod long {
                 .output()
                 .unwrap();
             let said = words(&output.stderr);
-            // It was asked for.
+            // The user requested the record, so this is a failure.
             assert_eq!(output.status.code(), Some(3), "{said}");
             assert!(words(&output.stdout).contains("\"complete\": true"));
             assert!(said.contains("warning: the record is not saved"), "{said}");
@@ -310,13 +310,13 @@ mod long {
         near.until("forward, 1 stream");
         thread::sleep(WELL_INTO);
         far.server.signal(Signal::STOP);
-        // The near end has ended its step by then, and waits for what the far end read.
+        // By then the near end has ended its step, and waits for the readings of the far end.
         thread::sleep(Duration::from_secs(6));
         near.signal(Signal::INT);
         let (code, json, said) = finish(near);
         assert_eq!(code, Some(3), "{said}");
         assert!(json.contains(r#""complete": false"#), "{json}");
-        // Not by its own deadline, which has not come yet.
+        // The run must have ended by the signal, not by its own deadline, which is later.
         assert!(!said.contains("no answer for"), "{said}");
         assert!(json.contains(r#""idle": {"#), "{json}");
     }

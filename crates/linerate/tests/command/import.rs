@@ -1,4 +1,4 @@
-//! `linerate import` with input that is damaged, foreign, endless or not there.
+//! `linerate import` with input that is damaged, unknown, endless or missing.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -21,7 +21,7 @@ fn import(home: &Path, file: &str) -> Output {
     command.args(["import", "--no-save", file]).output().unwrap()
 }
 
-/// The page of an input; it must be read.
+/// The page of an input, which must be accepted.
 fn page(bytes: &[u8]) -> String {
     let home = TempDir::new().unwrap();
     fs::write(home.path().join("input"), bytes).unwrap();
@@ -32,7 +32,7 @@ fn page(bytes: &[u8]) -> String {
     linerate_test::unwrapped(&page)
 }
 
-/// What is said of a file that is refused: an error with its reason, and a hint.
+/// Checks that a file is refused with an error, its reason `why`, and a hint.
 #[track_caller]
 fn refused(output: &Output, why: &str) {
     let said = words(&output.stderr);
@@ -146,7 +146,7 @@ fn what_has_no_end_or_no_right_is_refused_without_waiting() {
     refused(&import(home.path(), "sparse"), "it is longer than 256 MiB");
     fs::write(at("closed"), "x").unwrap();
     fs::set_permissions(at("closed"), Permissions::from_mode(0o000)).unwrap();
-    // Root may read every file; `./test.sh` runs this test as an ordinary user as well.
+    // Root may read every file; `./test.sh` also runs this test as an ordinary user.
     if File::open(at("closed")).is_ok() {
         return;
     }
@@ -174,13 +174,13 @@ fn a_file_with_nothing_to_read_is_a_note_where_another_has_something() {
         assert!(page.contains("its first line is `hello`"), "{page}");
     }
     refused(&import(&["hello", "empty"]), "hello: no output of a known program");
-    // A file that is not there leaves what the others say, and is told.
+    // If one file does not exist, the results of the others are shown, and the missing one is reported.
     let output = import(&["ping", "nowhere"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stderr).contains("failed to read nowhere"));
 }
 
-/// What the program says to this standard input.
+/// The output of an import that reads this standard input.
 fn piped(args: &[&str], input: impl Into<Stdio>) -> Output {
     let home = TempDir::new().unwrap();
     let mut command: Command = linerate(home.path());
@@ -214,7 +214,7 @@ fn a_file_that_cannot_be_opened_beside_others_is_told_and_ends_with_3() {
     assert!(words(&output.stdout).contains("Transfers"));
     let said = words(&output.stderr);
     assert!(said.contains("hint: ls -l 'not; there'"), "{said}");
-    // One alone is refused, and none is known of both.
+    // A single missing file is refused, and so are two.
     assert_eq!(with(&["absent"]).status.code(), Some(2));
     assert_eq!(with(&["absent", "away"]).status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! Kept records, as a user meets them: the list, notes, and imports beside each other.
+//! Kept records, as a user sees them: the list, notes, and comparing imports.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::schema::fits;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Outputs of other programs that the reader of imports is tested with.
+/// Path of a sample output of another program; the tests of imports have these samples.
 fn sample(name: &str) -> String {
     format!("{}/../linerate-import/tests/samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -22,9 +22,9 @@ fn at(home: &Path, args: &[&str]) -> Output {
     linerate(home).args(args).output().unwrap()
 }
 
-/// What a call prints that ends with this code.
+/// What a command prints to stdout and stderr; it must end with this exit code.
 #[track_caller]
-fn told(home: &Path, args: &[&str], code: i32) -> (String, String) {
+fn result_of(home: &Path, args: &[&str], code: i32) -> (String, String) {
     let output = at(home, args);
     let (out, err) = (words(&output.stdout), words(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
@@ -33,7 +33,7 @@ fn told(home: &Path, args: &[&str], code: i32) -> (String, String) {
 
 #[track_caller]
 fn document(home: &Path, args: &[&str], schema: &str) -> Value {
-    let (out, _) = told(home, &[args, &["--json"]].concat(), 0);
+    let (out, _) = result_of(home, &[args, &["--json"]].concat(), 0);
     let document = serde_json::from_str(&out).unwrap();
     fits(schema, &document);
     document
@@ -44,12 +44,12 @@ fn names(list: &Value) -> Vec<&str> {
     records.map(|one| one["name"].as_str().unwrap()).collect()
 }
 
-/// A home with two imports of one path, before and after.
+/// A home with two imports of one path, with the notes `before` and `after it`.
 fn two_imports() -> TempDir {
     let home = TempDir::new().unwrap();
     for (file, note) in [("3.12-tcp.json", "before"), ("3.20-tcp.json", "after it")] {
         let file = sample(&format!("iperf3-json/{file}"));
-        told(home.path(), &["import", &file, "--note", note], 0);
+        result_of(home.path(), &["import", &file, "--note", note], 0);
     }
     home
 }
@@ -116,16 +116,16 @@ fn records_are_found_by_their_notes() {
     assert_eq!(list["records"][0]["note"], "after it");
     assert_eq!(list["records"][0]["kind"], "import");
     for name in ["after it", "note:after it"] {
-        let (page, note) = told(home, &["show", name], 0);
+        let (page, note) = result_of(home, &["show", name], 0);
         assert!(page.contains("after it") && note.is_empty(), "{page}{note}");
     }
     let file = sample("iperf3-json/3.1.3-tcp.json");
-    told(home, &["import", &file, "--note", "after it"], 0);
-    let (page, note) = told(home, &["show", "after it"], 0);
+    result_of(home, &["import", &file, "--note", "after it"], 0);
+    let (page, note) = result_of(home, &["show", "after it"], 0);
     assert!(page.contains("3.1.3-tcp.json"), "{page}");
     assert!(note.contains("2 records have the note `after it`: this is the newest"), "{note}");
-    told(home, &["show", "note:last"], 3);
-    let (_, refused) = told(home, &["import", &file, "--note", "a\tb"], 2);
+    result_of(home, &["show", "note:last"], 3);
+    let (_, refused) = result_of(home, &["import", &file, "--note", "a\tb"], 2);
     assert!(refused.contains("no control characters"), "{refused}");
 }
 
@@ -136,12 +136,12 @@ fn a_kept_import_is_shown_as_it_was_printed() {
     let args = ["import", &file, "--claim", "goodput>=1Gbit/s"];
     let unsaved = [&args[..], &["--no-save"]].concat();
     let home = home.path();
-    told(home, &args, 0);
-    assert_eq!(told(home, &["show"], 0), told(home, &unsaved, 0));
-    let again = document(home, &["show"], "import");
-    assert_eq!(document(home, &unsaved, "import"), again);
+    result_of(home, &args, 0);
+    assert_eq!(result_of(home, &["show"], 0), result_of(home, &unsaved, 0));
+    let second = document(home, &["show"], "import");
+    assert_eq!(document(home, &unsaved, "import"), second);
     let bound = "goodput>=900Gbit/s";
-    told(home, &["show", "--expect", bound], 4);
+    result_of(home, &["show", "--expect", bound], 4);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_expectation_of_an_import_holds_or_ends_with_its_code() {
     let end = |bound, code| {
         let args = import(bound);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        told(home.path(), &args, code).1
+        result_of(home.path(), &args, code).1
     };
     assert_eq!(end("goodput>=1kbit/s", 0), "");
     assert!(end("goodput>=900Gbit/s", 4).contains("expectation failed"));
@@ -170,9 +170,9 @@ fn two_imports_are_compared() {
     assert!(goodput["before"].is_object() && goodput["after"].is_object());
     assert!(goodput["ratio"].is_f64() || goodput["why"].is_string(), "{goodput}");
     assert_eq!(document["plan"].as_array().unwrap().len(), 0);
-    let (page, _) = told(home, &["diff", "before", "after it"], 0);
+    let (page, _) = result_of(home, &["diff", "before", "after it"], 0);
     assert!(page.contains("import of 3.12-tcp.json | before"), "{page}");
-    told(home, &["diff", "before", "before"], 2);
+    result_of(home, &["diff", "before", "before"], 2);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn an_import_and_a_run_are_compared_where_they_measure_the_same() {
     let home = home.path();
     let run = format!("{}/path-rate-1g.lnr", records());
     let why = |file: &str, figure: &str| {
-        told(home, &["import", &sample(file)], 0);
+        result_of(home, &["import", &sample(file)], 0);
         let document = document(home, &["diff", "last", &run], "diff");
         let figures = document["figures"].as_array().unwrap().clone();
         let mut of = figures.into_iter().filter(|f| f["figure"] == figure);
@@ -194,7 +194,7 @@ fn an_import_and_a_run_are_compared_where_they_measure_the_same() {
         why("perftest/send-lat-percentiles.txt", "round_trip_ns"),
         "verbs before, an application after"
     );
-    let (page, _) = told(home, &["diff", "last", &run], 0);
+    let (page, _) = result_of(home, &["diff", "last", &run], 0);
     assert!(page.contains("halves of round trips"), "{page}");
 }
 
@@ -205,9 +205,9 @@ fn diff_of(before: &str, after: &str, code: i32) -> (String, String) {
         let file = home.path().join(name);
         fs::write(&file, text).unwrap();
         let file = file.to_str().unwrap();
-        told(home.path(), &["import", file, "--note", name], 0);
+        result_of(home.path(), &["import", file, "--note", name], 0);
     }
-    told(home.path(), &["diff", "note:before", "note:after"], code)
+    result_of(home.path(), &["diff", "note:before", "note:after"], code)
 }
 
 #[test]
@@ -244,9 +244,9 @@ fn imports_of_tables_and_disks_are_compared_row_by_row() {
 fn an_import_without_figures_of_a_network_is_not_compared() {
     let home = TempDir::new().unwrap();
     let home = home.path();
-    told(home, &["import", &sample("lspci/slot-wide.txt")], 0);
+    result_of(home, &["import", &sample("lspci/slot-wide.txt")], 0);
     let run = format!("{}/path-rate-1g.lnr", records());
-    let (_, why) = told(home, &["diff", "last", &run], 3);
+    let (_, why) = result_of(home, &["diff", "last", &run], 3);
     assert!(why.contains("an import without transfers"), "{why}");
 }
 
@@ -255,17 +255,17 @@ fn a_case_is_made_of_an_import_with_a_port_and_refused_of_one_without() {
     let home = TempDir::new().unwrap();
     let home = home.path();
     let transfer = sample("iperf3-json/3.12-tcp.json");
-    told(home, &["import", &transfer], 0);
-    let (_, why) = told(home, &["whatif", "last"], 2);
+    result_of(home, &["import", &transfer], 0);
+    let (_, why) = result_of(home, &["whatif", "last"], 2);
     assert!(why.contains("the port of the path is not known"), "{why}");
     let ports = sample("ethtool/two-ports.txt");
     let port = fs::read_to_string(&ports).unwrap();
     let port = port.lines().find_map(|line| line.strip_prefix("Settings for "));
     let port = port.unwrap().trim_end_matches(':');
-    told(home, &["import", &transfer, &ports, "--near-port", port], 0);
-    let (page, _) = told(home, &["whatif", "last"], 0);
+    result_of(home, &["import", &transfer, &ports, "--near-port", port], 0);
+    let (page, _) = result_of(home, &["whatif", "last"], 0);
     assert!(page.contains("client to server, as measured"), "{page}");
-    told(home, &["import", &sample("perftest/write-bw-client.txt")], 0);
-    let (_, why) = told(home, &["whatif", "last"], 2);
+    result_of(home, &["import", &sample("perftest/write-bw-client.txt")], 0);
+    let (_, why) = result_of(home, &["whatif", "last"], 2);
     assert!(why.contains("no transfer over TCP"), "{why}");
 }

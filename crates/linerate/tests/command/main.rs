@@ -1,5 +1,4 @@
-//! The built program on this machine, as a user meets it: its output, its measurements of loopback, and its
-//! errors.
+//! The built program on this machine, as a user sees it: its output, its measurements of loopback, and its errors.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod carriers;

@@ -6,12 +6,12 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::program::{linerate, words};
 
-/// What a command prints, which must succeed.
+/// What a command prints; the command must succeed.
 fn printed(args: &[&str]) -> String {
     let home = tempfile::tempdir().unwrap();
     let output = linerate(home.path()).args(args).output().unwrap();
-    let told = words(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
+    let reported = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {reported}");
     words(&output.stdout)
 }
 
@@ -33,7 +33,7 @@ fn goldens_of_kept_records_a_capture_and_a_case() {
         ("whatif", &["whatif", "case5"]),
         ("whatif_set", &["whatif", "case5", "--set", "streams=2"]),
     ] {
-        // Neither colour nor the width of a terminal changes it.
+        // Neither `--color` nor the width of a terminal changes Markdown.
         let page = printed(&[args, &["--format", "markdown", "--color", "always"]].concat());
         assert!(!page.contains('\x1b'), "{page}");
         insta::assert_snapshot!(name, page);
@@ -97,8 +97,8 @@ fn a_form_for_people_and_json_exclude_each_other() {
         let mut command = linerate(home.path());
         let output = command.args(args).args(["--format", "markdown"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let told = words(&output.stderr);
-        assert!(told.contains("cannot be used with"), "{told}");
+        let reported = words(&output.stderr);
+        assert!(reported.contains("cannot be used with"), "{reported}");
     }
 }
 

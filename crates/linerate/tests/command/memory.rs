@@ -1,4 +1,4 @@
-//! The memory of this host: operations and loads without a far end.
+//! Measurements of this host's memory, which have no far end: operations and dependent loads.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use tempfile::TempDir;
 use crate::program::{Started, ended, linerate, run, stream_lines, words};
 use crate::schema::fits;
 
-/// Small enough for any machine that runs tests.
+/// Options with an array that is small enough for any machine that runs tests.
 const SMALL: [&str; 4] = ["--engine", "memory", "--size", "1MiB"];
 
-/// The document of a measurement of a second, which nobody can disturb so that there is none.
+/// The document of a measurement of one second; even a disturbed machine gives a result.
 fn document(verb: &str, more: &[&str], schema: &str) -> Value {
     let _turn = turn();
     let output = run(&[&[verb, "--json", "-q", "-t", "1s"], &SMALL[..], more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
-    let told = serde_json::from_slice(&output.stdout).unwrap();
-    fits(schema, &told);
-    told
+    let reported = serde_json::from_slice(&output.stdout).unwrap();
+    fits(schema, &reported);
+    reported
 }
 
 #[test]
 fn every_access_has_a_rate_and_no_far_end() {
     for access in ["read", "write", "copy"] {
-        let told = document("bw", &["--access", access, "-P", "2"], "bw");
-        let way = &told["directions"]["forward"];
+        let reported = document("bw", &["--access", access, "-P", "2"], "bw");
+        let way = &reported["directions"]["forward"];
         assert!(way["goodput_bps"].as_u64() > Some(0), "{way}");
         assert_eq!(way["received_bytes"], way["near"]["bytes"]);
-        assert_eq!((&way["far"], &told["far_end"]), (&Value::Null, &"none".into()));
-        assert_eq!(told["options"], serde_json::json!({ "access": access }));
-        assert_eq!(told["memory"]["access"], access);
-        assert_eq!(told["memory"]["array_bytes"], 1 << 20);
-        assert_eq!((&told["streams"], &told["target"]), (&2.into(), &"this host".into()));
+        assert_eq!((&way["far"], &reported["far_end"]), (&Value::Null, &"none".into()));
+        assert_eq!(reported["options"], serde_json::json!({ "access": access }));
+        assert_eq!(reported["memory"]["access"], access);
+        assert_eq!(reported["memory"]["array_bytes"], 1 << 20);
+        assert_eq!((&reported["streams"], &reported["target"]), (&2.into(), &"this host".into()));
     }
 }
 
 #[test]
 fn loads_are_timed_and_their_mean_agrees_with_their_number() {
-    let told = document("lat", &[], "lat");
-    assert_eq!(told["array_bytes"], 1 << 20);
-    let (mean, rate) = (told["mean_load_ns"].as_f64(), told["answered_per_sec"].as_f64());
-    assert!((mean.unwrap() * rate.unwrap() - 1e9).abs() < 1.0, "{told}");
-    assert!(told["samples"].as_u64() > Some(0) && told["least_ns"].as_u64() > Some(0));
-    assert_eq!(told["lost"], Value::Null);
+    let reported = document("lat", &[], "lat");
+    assert_eq!(reported["array_bytes"], 1 << 20);
+    let (mean, rate) = (reported["mean_load_ns"].as_f64(), reported["answered_per_sec"].as_f64());
+    assert!((mean.unwrap() * rate.unwrap() - 1e9).abs() < 1.0, "{reported}");
+    assert!(reported["samples"].as_u64() > Some(0) && reported["least_ns"].as_u64() > Some(0));
+    assert_eq!(reported["lost"], Value::Null);
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn the_first_interrupt_keeps_what_was_measured() {
     run.signal(Signal::INT);
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("bw", &told);
-    assert_eq!(told["ended_early"], "interrupted");
-    assert!(told["directions"]["forward"]["goodput_bps"].as_u64() > Some(0));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("bw", &reported);
+    assert_eq!(reported["ended_early"], "interrupted");
+    assert!(reported["directions"]["forward"]["goodput_bps"].as_u64() > Some(0));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_option_of_another_engine_is_refused_with_the_engine_that_has_it() {
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(part), "{said}");
     }
-    // `run` has no option of an engine that it cannot use.
+    // `run` has no options of engines that it cannot use.
     let (code, said) = ended(&["run", "--access", "read"]);
     assert!(code == Some(2) && said.contains("unexpected argument"), "{said}");
 }
@@ -125,14 +125,14 @@ fn an_option_of_another_engine_in_the_environment_is_left_alone() {
         let output = command.args(args).output().unwrap();
         (output.status.code(), words(&output.stderr))
     };
-    // A far end is what these lack, and not an option.
+    // The error is a missing far end, not an option in the environment.
     for verb in ["bw", "lat"] {
         let (code, said) = ended(&[verb]);
         assert!(code == Some(2) && said.contains("a far end is missing"), "{said}");
     }
     let (code, said) = ended(&["bw", "--engine", "memory"]);
     assert!(code == Some(3) && said.contains("NUMA node 1023"), "{said}");
-    // A flag is refused, whatever the environment says.
+    // An option on the command line is refused, whatever the environment sets.
     let (code, said) = ended(&["bw", "brook", "--ring", "2MiB"]);
     assert!(code == Some(2) && said.contains("--engine shm has it"), "{said}");
 }
@@ -149,12 +149,12 @@ fn options_of_engines_are_read_from_a_file_and_hold_for_their_engine_alone() {
     let node = "[engine]\nmemory-node = 1023\n";
     let (code, said) = refused(node, &["bw", "--engine", "memory"]);
     assert!(code == Some(3) && said.contains("NUMA node 1023"), "{said}");
-    // A far end is what that lacks, and not an option.
+    // The error is a missing far end, not an option in the file.
     let (_, said) = refused(node, &["bw"]);
     assert!(said.contains("a far end is missing"), "{said}");
     let (code, said) = refused("[engine]\nmemory-nod = 0\n", &["bw"]);
     assert!(code == Some(2) && said.contains("`memory-node`"), "{said}");
-    // What operations do is nothing to loads.
+    // The kind of access is an option of operations, and is ignored for dependent loads.
     let loads = ["lat", "--engine", "memory", "--size", "1MiB", "-t", "1s"];
     let (code, said) = refused("[engine]\naccess = \"read\"\n", &loads);
     assert_eq!(code, Some(0), "{said}");
@@ -168,14 +168,14 @@ mod long {
         let _turn = turn();
         let args = ["bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2"];
         let output = run(&[&args[..], &["--engine", "memory"]].concat());
-        let told: Value = serde_json::from_slice(&output.stdout)
+        let reported: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
-        fits("study", &told);
-        let threads = told["axes"][0]["values"].as_array().unwrap();
+        fits("study", &reported);
+        let threads = reported["axes"][0]["values"].as_array().unwrap();
         assert_eq!(threads.iter().map(|one| &one["number"]).collect::<Vec<_>>(), [1, 2]);
-        let points = told["points"].as_array().unwrap();
+        let points = reported["points"].as_array().unwrap();
         let goodput = |point: &Value| point["figures"][0]["value"].as_f64();
-        assert!(points.iter().all(|point| goodput(point) > Some(0.0)), "{told}");
+        assert!(points.iter().all(|point| goodput(point) > Some(0.0)), "{reported}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The built program, as these tests start it.
+//! Starts the built program for these tests.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::schema::fits;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// The program in a home of its own, without the tester's environment.
+/// The program with `home` as its home directory, without the tester's environment.
 pub(crate) fn linerate(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command.env_clear().env("HOME", home).current_dir(home);
@@ -22,7 +22,7 @@ pub(crate) fn linerate(home: &Path) -> Command {
     command
 }
 
-/// What the program writes with these arguments, in an empty home.
+/// The output of the program with these arguments, in an empty home.
 pub(crate) fn run(args: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
     linerate(home.path()).args(args).output().unwrap()
@@ -38,7 +38,7 @@ pub(crate) fn words(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The lines of `--stream-json`, each of which obeys its schema.
+/// The lines of `--stream-json`, each of which must match its schema.
 pub(crate) fn stream_lines(out: &[u8]) -> Vec<Value> {
     let text = words(out);
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -49,10 +49,10 @@ pub(crate) fn stream_lines(out: &[u8]) -> Vec<Value> {
     lines
 }
 
-/// A program that runs, with its outputs in pipes. It is killed with the test, also while it is stopped.
+/// A running program whose outputs are pipes. It is killed when the test ends, even while it is stopped.
 pub(crate) struct Started {
     child: Child,
-    /// Until somebody else reads them.
+    /// Stderr of the program; `None` once `log` reads it.
     errors: Option<BufReader<ChildStderr>>,
 }
 
@@ -80,18 +80,18 @@ impl Started {
         }
     }
 
-    /// The lines on stderr from now on. Who writes them waits for nobody.
+    /// The lines on stderr from now on. They are always read, so the program never waits to write them.
     pub(crate) fn log(&mut self) -> Receiver<String> {
         let errors = self.errors.take().unwrap();
-        let (tell, told) = channel();
+        let (tell, reported) = channel();
         thread::spawn(move || {
             let lines = errors.lines();
             lines.for_each(|line| drop(tell.send(line.unwrap_or_default())));
         });
-        told
+        reported
     }
 
-    /// Its stdout, for a test that reads it otherwise.
+    /// Stdout of the program, for a test that reads it while the program runs.
     pub(crate) fn out(&mut self) -> ChildStdout {
         self.child.stdout.take().unwrap()
     }
@@ -104,11 +104,11 @@ impl Started {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Waits for its end; the rest of its outputs.
+    /// Waits until the program ends; returns its status and the rest of its outputs.
     pub(crate) fn end(mut self) -> Output {
         let [mut stdout, mut stderr] = [Vec::new(), Vec::new()];
         let (out, errors) = (self.child.stdout.take(), self.errors.take());
-        // Either pipe may be full before the other one ends.
+        // Stdout and stderr are read at once: the program may fill one pipe before it closes the other.
         thread::scope(|scope| {
             scope.spawn(|| errors.map(|mut errors| errors.read_to_end(&mut stderr).unwrap()));
             out.map(|mut out| out.read_to_end(&mut stdout).unwrap());
@@ -120,7 +120,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Nothing is left to do where it has ended.
+        // Errors are ignored, because the program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

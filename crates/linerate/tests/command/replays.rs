@@ -1,5 +1,5 @@
-//! `linerate fabric check` on captured walks through networks that no simulator makes: partitions, GUIDs that two nodes
-//! have, and virtual functions. Beside each there is one that only looks like it.
+//! `linerate fabric check` on captured walks through networks that no simulator can make: partitions, GUIDs that two
+//! nodes share, and virtual functions. Each has a near miss.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,7 +13,7 @@ use linerate_units::Nanos;
 
 use crate::program::{run, words};
 
-/// A port of the fake network.
+/// A port of the fake network, through which a walk sends its requests.
 struct Port {
     fake: Fake,
     from: At,
@@ -53,7 +53,7 @@ impl MadPort for Port {
     }
 }
 
-/// The file of a walk from port 1 of a host.
+/// The captured file of a walk from port 1 of a host.
 fn captured(fake: &Fake, host: &str) -> String {
     let port = Port {
         from: (fake.node(host), 1),
@@ -77,7 +77,7 @@ fn captured(fake: &Fake, host: &str) -> String {
     port.captured(true).encode()
 }
 
-/// Checks the capture of a walk from a host: the exit code and the page.
+/// The exit code and the page of a check of the walk from a host.
 fn checked(fake: &Fake, host: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.txt");
@@ -87,7 +87,7 @@ fn checked(fake: &Fake, host: &str) -> (Option<i32>, String) {
     (output.status.code(), words(&output.stdout))
 }
 
-/// A star of four hosts with a manager at `H1`.
+/// A star of four hosts with a subnet manager at `H1`.
 fn star() -> Fake {
     let mut fake = Fake::star(4);
     fake.manage("H1", 1);
@@ -121,7 +121,7 @@ fn a_host_in_no_common_partition() {
     let problem =
         "H3 port 1: may not talk to any other of the 4 active hosts here   (wrong-partition)";
     finds(&keyed([all, all, &[0x8001], all]), "H2", problem);
-    // A limited member talks to full members; and two groups are apart on purpose.
+    // A limited member can talk to full members, and two groups may be separate on purpose.
     is_clean(&keyed([all, all, &[0x7fff], all]), "H2");
     is_clean(&keyed([&[0x8001], &[0x8001], &[0x8002], &[0x8002]]), "H2");
 }
@@ -142,7 +142,7 @@ fn guids_that_two_nodes_or_two_ports_have() {
     fake.nodes[b].guid = node;
     let problem = format!("H3: two nodes have the GUID {node:#018x} (duplicate-guid)");
     finds(&fake, "H2", &problem);
-    // Two ports of one adapter on the same network have the same node GUID.
+    // Two ports of one adapter on the same network share a node GUID.
     let mut fake = Fake::star(2);
     let two = fake.host("TWO", 2);
     let switch = fake.node("SW");
@@ -166,11 +166,11 @@ fn a_virtual_function_without_a_guid() {
     };
     let problem = "H2 port 1: waits for a subnet manager, and has no GUID (no-guid)";
     finds(&waits(false), "H2", problem);
-    // With a GUID the same port is passed over for another reason.
+    // With a GUID, the port is not served for another reason.
     let (code, page) = checked(&waits(true), "H2");
     assert_eq!(code, Some(4), "{page}");
     assert!(page.contains("(unserved-port)") && !page.contains("no-guid"), "{page}");
-    // Functions of other hosts that nobody uses yet are no problem of this port.
+    // Unused virtual functions of other hosts are no problem of this port.
     let mut fake = star();
     let other = (fake.node("H3"), 1);
     fake.port(other).guid = 0;

@@ -1,4 +1,4 @@
-//! Shared memory of two processes, the second of which the program starts by itself.
+//! Shared memory between two processes, the second of which linerate starts.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::program::{PROGRAM, Started, ended, words};
 use crate::schema::fits;
 
-/// Long enough for anything that should happen at all.
+/// Time limit of waits, long enough for everything that should happen.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A copy of the program with its own path, so that its processes can be identified.
@@ -32,7 +32,7 @@ impl Copy {
         Self { home, program, turn }
     }
 
-    /// The program, or one that starts it.
+    /// The command that runs the program, or that runs `wrapper` with the program as its argument.
     fn under(&self, wrapper: &[&str], args: &[&str]) -> Command {
         let all: Vec<&Path> = wrapper.iter().map(Path::new).chain([&*self.program]).collect();
         let mut command = Command::new(all[0]);
@@ -47,18 +47,18 @@ impl Copy {
         Started::new(self.under(&[], args).process_group(0))
     }
 
-    /// The document of a measurement that went as asked; `None` where the machine was disturbed each time.
+    /// The document of a measurement that succeeded; `None` if the machine was disturbed each time.
     fn json(&self, args: &[&str], schema: &str) -> Option<Value> {
         ask(&self.turn, || {
             let output = self.under(&[], &[args, &["--json"]].concat()).output().unwrap();
             let said = words(&output.stderr);
-            let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
-            fits(schema, &told);
-            if told["complete"] == true { Ok(told) } else { Err(said) }
+            let reported: Value = serde_json::from_slice(&output.stdout).expect(&said);
+            fits(schema, &reported);
+            if reported["complete"] == true { Ok(reported) } else { Err(said) }
         })
     }
 
-    /// Its processes.
+    /// Process ids of this copy of the program.
     fn running(&self) -> Vec<Pid> {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let own = processes
@@ -66,7 +66,7 @@ impl Copy {
         own.filter_map(|p| Pid::from_raw(p.file_name().to_str()?.parse().ok()?)).collect()
     }
 
-    /// The process that another one started, once it is there.
+    /// Waits for the process that `first` starts; returns its process id.
     fn second(&self, first: Pid) -> Pid {
         let until = Instant::now() + LONG;
         loop {
@@ -95,20 +95,20 @@ fn text(output: &Output) -> String {
 fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
     let copy = Copy::new();
     let args = ["bw", "--engine", "shm", "-t", "1s", "-d", "both", "-P", "2"];
-    if let Some(told) = copy.json(&args, "bw") {
-        assert_eq!((&told["engine"], &told["same_machine"]), (&"shm".into(), &true.into()));
+    if let Some(reported) = copy.json(&args, "bw") {
+        assert_eq!((&reported["engine"], &reported["same_machine"]), (&"shm".into(), &true.into()));
         for way in ["forward", "reverse"] {
-            let way = &told["directions"][way];
+            let way = &reported["directions"][way];
             assert!(way["goodput_bps"].as_f64() > Some(1e6), "{way}");
             assert!(way["retransmits"].is_null(), "{way}");
         }
-        assert_eq!(told["unknown"], Value::Array(Vec::new()));
+        assert_eq!(reported["unknown"], Value::Array(Vec::new()));
     }
     for more in [&["--busy-poll"][..], &["--rate", "500"], &["--size", "3MiB"]] {
         let args = [&["lat", "--engine", "shm", "-t", "1s"], more].concat();
-        if let Some(told) = copy.json(&args, "lat") {
-            assert!(told["percentiles"][0]["ns"].as_u64() > Some(0), "{told}");
-            assert!(told["lost"].is_null(), "{told}");
+        if let Some(reported) = copy.json(&args, "lat") {
+            assert!(reported["percentiles"][0]["ns"].as_u64() > Some(0), "{reported}");
+            assert!(reported["lost"].is_null(), "{reported}");
         }
     }
     copy.gone();
@@ -144,14 +144,14 @@ fn a_far_end_is_named_where_there_is_one_and_nowhere_else() {
 fn neither_process_outlives_the_other() {
     let copy = Copy::new();
     let args = ["bw", "--engine", "shm", "-t", "60s"];
-    // The first is killed: nobody is left to tell.
+    // The first process is killed, so no process is left to report it; the second must end too.
     let mut first = copy.start(&args);
     first.until("forward");
     copy.second(first.pid());
     first.signal(Signal::KILL);
     drop(first);
     copy.gone();
-    // A terminal interrupts all that run in the foreground: the run ends in order.
+    // A terminal sends Ctrl-C to all processes in the foreground: the run ends in order.
     let mut first = copy.start(&args);
     first.until("forward");
     thread::sleep(Duration::from_millis(1500));
@@ -160,7 +160,7 @@ fn neither_process_outlives_the_other() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     assert!(text(&output).contains("goodput"), "{}", text(&output));
     copy.gone();
-    // The second is killed, or stops answering: the first says so.
+    // The second process is killed, or stops responding: the first must report that.
     let mut first = copy.start(&args);
     first.until("forward");
     kill_process(copy.second(first.pid()), Signal::KILL).unwrap();
@@ -184,7 +184,7 @@ mod long {
         assert_eq!(output.status.code(), Some(3), "{}", text(&output));
         assert!(text(&output).contains("of shared memory cannot be had"), "{}", text(&output));
         copy.gone();
-        // /dev/shm is full, then it is not there.
+        // Cases in which /dev/shm is full, and in which it does not exist.
         let full = "mount -t tmpfs -o size=4k none /dev/shm; head -c 1M /dev/zero > /dev/shm/x || true; exec \"$0\" \"$@\"";
         let none = "mkdir dev; mount --rbind /dev dev; mount -t tmpfs none /dev; \
                     for file in null urandom; do touch /dev/$file; mount --bind dev/$file /dev/$file; done; \
@@ -197,7 +197,7 @@ mod long {
         }
     }
 
-    /// The application that reads works on each byte: its thread has no time left, which a trial proves.
+    /// The reading application works on each byte: its thread uses all of its CPU time, which a trial proves.
     #[test]
     fn a_slow_reader_is_named_and_proved_by_a_trial() {
         let copy = Copy::new();
@@ -219,19 +219,19 @@ mod long {
             command.env("LINERATE_LAB_APPLICATION", "receiver,work=2000ps/B");
             let output = command.output().unwrap();
             let said = words(&output.stderr);
-            let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
-            fits("run", &told);
-            let limits = told["verdict"]["limits"].as_array().unwrap();
+            let reported: Value = serde_json::from_slice(&output.stdout).expect(&said);
+            fits("run", &reported);
+            let limits = reported["verdict"]["limits"].as_array().unwrap();
             let limit = limits.first().cloned().unwrap_or_default();
             if limit["cause"] == "receiver-core" && limit["certainty"] == "proved" {
-                Ok(told)
+                Ok(reported)
             } else {
-                Err(told["verdict"].to_string())
+                Err(reported["verdict"].to_string())
             }
         });
-        if let Some(told) = found {
-            assert_eq!(told["verdict"]["limits"].as_array().unwrap().len(), 1);
-            for host in told["hosts"].as_array().unwrap() {
+        if let Some(reported) = found {
+            assert_eq!(reported["verdict"]["limits"].as_array().unwrap().len(), 1);
+            for host in reported["hosts"].as_array().unwrap() {
                 assert!(host["port"].is_null(), "{host}");
             }
         }

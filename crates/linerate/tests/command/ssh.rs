@@ -17,19 +17,19 @@ use tempfile::TempDir;
 
 use crate::program::{PROGRAM, linerate};
 
-/// Long enough for anything that should happen at all.
+/// Time limit of waits, long enough for everything that should happen.
 const LONG: Duration = Duration::from_secs(30);
 
-/// An ssh server of our own, and a client that knows it as `brook`.
+/// An ssh server of the test's own, and an ssh client that knows it as `brook`.
 struct Sshd {
     server: Child,
     home: TempDir,
-    /// Given back once the server has ended.
+    /// Released once the server has ended.
     _turn: Turn,
 }
 
 impl Sshd {
-    /// `None` where there is no ssh server; this is reported.
+    /// `None`, with a message, if no ssh server is installed.
     fn start() -> Option<Self> {
         let program = ["/usr/sbin/sshd", "/usr/bin/sshd"];
         let Some(program) = program.into_iter().find(|p| Path::new(p).exists()) else {
@@ -65,7 +65,7 @@ impl Sshd {
         .unwrap();
         fs::set_permissions(&ssh, Permissions::from_mode(0o755)).unwrap();
 
-        // Its directory must be there where root starts it; the host's own /run stays as it is.
+        // If root starts sshd, its directory /run/sshd must exist; it is made in a private /run.
         let alone = "mount -t tmpfs none /run && mkdir /run/sshd && exec \"$0\" \"$@\"";
         let mut command = if rustix::process::getuid().is_root() {
             let mut command = Command::new("unshare");
@@ -115,7 +115,7 @@ fn real_ssh() -> &'static str {
     ["/usr/bin/ssh", "/bin/ssh"].into_iter().find(|p| Path::new(p).exists()).unwrap()
 }
 
-/// A copy of the program with its own path, so that the far ends of a test can be identified.
+/// Copies the program to its own path, so that far ends of this test can be identified; returns the path and the URL.
 fn copy(sshd: &Sshd, name: &str) -> (PathBuf, String) {
     let program = sshd.home.path().join(name);
     fs::copy(PROGRAM, &program).unwrap();
@@ -123,7 +123,7 @@ fn copy(sshd: &Sshd, name: &str) -> (PathBuf, String) {
     (program, url)
 }
 
-/// Processes that run this program.
+/// Number of processes that run this program.
 fn running(program: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let exe = processes.filter_map(|p| fs::read_link(p.path().join("exe")).ok());
@@ -155,7 +155,7 @@ fn a_far_end_is_started_measured_and_gone() {
     let forward = &result["directions"]["forward"];
     assert!(forward["goodput_bps"].as_u64().unwrap() > 0, "{forward}");
     assert_eq!(running(&program), 0);
-    // No key was kept for it, on either end.
+    // Neither end saved a key.
     let kept = |name: &str| sshd.home.path().join(".config/linerate").join(name).exists();
     assert!(!kept("serve.key") && !kept("keys"));
 }
@@ -169,13 +169,13 @@ fn a_run_that_is_killed_or_interrupted_leaves_no_far_end() {
         let child = command.stderr(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.process_group(0).spawn().unwrap();
         let mut words = BufReader::new(child.stderr.take().unwrap()).lines();
-        // The forward direction was measured then.
+        // Once this line is shown, the forward direction has been measured.
         assert!(words.any(|line| line.unwrap().starts_with("reverse")), "{}", sshd.log());
         let drained = thread::spawn(move || words.for_each(drop));
         assert_eq!(running(&program), 1);
         let pid = Pid::from_child(&child);
         if signal == Signal::INT {
-            // As a terminal does: to all that run in the foreground, ssh among them.
+            // A terminal sends the signal to all processes in the foreground, ssh among them.
             kill_process_group(pid, signal).unwrap();
         } else {
             kill_process(pid, signal).unwrap();

@@ -1,4 +1,4 @@
-//! `linerate run --stream-json`: lines as the run goes, of this machine against itself.
+//! `linerate run --stream-json`: its lines, while this machine is measured against itself.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -38,12 +38,12 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
     let shown = linerate(home.path()).args(["show", "--json"]).output();
     let shown = shown.unwrap();
     assert_eq!(&serde_json::from_slice::<Value>(&shown.stdout).unwrap(), result);
-    let told = lines.iter().find(|l| l["event"] == "goodput").unwrap();
+    let reported = lines.iter().find(|l| l["event"] == "goodput").unwrap();
     let base = &result["directions"]["forward"]["goodput_bps"];
-    assert_eq!(&told["goodput_bps"], base);
+    assert_eq!(&reported["goodput_bps"], base);
 }
 
-/// The lines of a kept run, as they were written while it ran.
+/// The lines that were written while a kept run was made.
 fn told_again(record: &Record) -> Vec<Value> {
     let mut out = Vec::new();
     let mut stream = Stream::new(&mut out);
@@ -131,7 +131,7 @@ fn a_step_without_a_load_repeats_no_figure() {
     let sweep = |step: &&mut Step| matches!(step.plan.purpose, Purpose::Sweep { .. });
     let all = figures(&record);
     let mut last = record.steps.iter_mut().rfind(sweep).unwrap().clone();
-    // A step as it is when its connections were lost before a row was read.
+    // A step whose connections were lost before a row was read.
     last.ends.iter_mut().for_each(|end| end.tables.clear());
     record.steps.push(last);
     assert_eq!(figures(&record), all);
@@ -144,7 +144,7 @@ fn a_reader_that_goes_away_ends_the_run_in_order() {
     let args = ["run", "--time", "60s", "--stream-json"];
     let mut run = Started::new(linerate(home.path()).args(args));
     let mut lines = BufReader::new(run.out()).lines();
-    // The second step has begun: the first is measured.
+    // Once the second step begins, the first has been measured.
     let second = |line: &String| line.contains("\"event\":\"step\"") && line.contains("forward");
     assert!(lines.any(|line| second(&line.unwrap())));
     drop(lines);
@@ -170,7 +170,7 @@ fn a_full_disk_is_told() {
     assert!(said.contains("standard output"), "{said}");
 }
 
-/// Left to `./test.sh --long`.
+/// Tests that only `./test.sh --long` runs.
 mod long {
     use super::*;
 
@@ -182,7 +182,7 @@ mod long {
         let mut run = Started::new(linerate(home.path()).args(args));
         let mut out = run.out();
         rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
-        // The record has its end although nobody reads a line.
+        // The record is written to its end although nobody reads the lines.
         let complete = || {
             let shown = linerate(home.path()).args(["show", "--json"]).output();
             let shown: Option<Value> = serde_json::from_slice(&shown.unwrap().stdout).ok();

@@ -1,5 +1,5 @@
-//! `linerate fabric` on captured walks. They were made with ibsim 0.10 and opensm 3.3.23: SRV has two ports, CLA and CLB
-//! are at their other ends, and the manager serves the first port only.
+//! `linerate fabric` on captured walks, made with ibsim 0.10 and opensm 3.3.23. Host SRV has two ports, with CLA and
+//! CLB at their other ends; the manager serves only the first port.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn a_capture_that_ends_early_shows_what_it_has() {
     let whole = fs::read_to_string(walk("trap-victim.txt")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("part.txt");
-    // The two lines of the head, and the replies about this host's own port.
+    // The two lines of the file's head, and the replies about this host's own port.
     let part: Vec<&str> = whole.lines().take(5).collect();
     fs::write(&file, part.join("\n")).unwrap();
     let (code, page) = printed(&["--root", file.to_str().unwrap()]);
@@ -72,14 +72,14 @@ fn a_capture_without_its_last_line_is_cut_short() {
         fs::write(&file, lines[..count].join("\n")).unwrap();
         let (code, page) = printed(&["check", "--root", file.to_str().unwrap()]);
         assert_eq!(code, Some(3), "{count}: {page}");
-        // What is not in the file is unknown: no node is blamed for it.
+        // Parts that are missing in the file are unknown, and no node is reported as silent.
         assert!(!page.contains("silent-node"), "{page}");
     }
 }
 
 #[test]
 fn what_a_capture_lacks_is_not_refused() {
-    // A walk that was captured without a route has no forwarding tables, and nobody refused them.
+    // A walk that was captured without `route` has no forwarding tables, though no switch refused them.
     let file = walk("trap-served.txt");
     let (code, page) = printed(&["route", "SRV", "--root", &file]);
     assert_eq!(code, Some(0), "{page}");

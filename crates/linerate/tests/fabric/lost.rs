@@ -1,4 +1,4 @@
-//! Nodes that lose requests, and a simulator that is killed while the network is asked.
+//! Nodes that lose requests, and a simulator that is killed while a walk sends requests.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named() {
     let Some(mut simulator) = started(network("fat-tree:4,4,2"), &["host-1-1:1"]) else {
         return;
     };
-    // All requests, and half of them: a request is repeated, so that most of those get a reply.
+    // The node loses all requests, later half of them. A request is repeated, so that most then get a reply.
     simulator.command("Error \"host-3-2\" 100").unwrap();
     let seen = seen_from(&simulator, "host-4-4");
     let problems = seen.problems();
@@ -22,15 +22,15 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named() {
     assert_eq!((id, now), ("silent-node", true));
     assert!(subject.contains("leaf3 port 2"), "{subject}");
     simulator.command("Error \"host-3-2\" 50").unwrap();
-    // Once in 150 walks all but two of its datagrams arrive.
+    // In one walk of 150 the node loses at most two datagrams and is not named, so there are several walks.
     let walks = std::iter::repeat_with(|| seen_from(&simulator, "host-4-4")).take(4);
     let found = walks.into_iter().find(|seen| !seen.problems().is_empty());
     let seen = found.expect("a node that loses half of the datagrams is named");
     for (id, subject, _) in seen.problems() {
-        // ibsim counts what it drops as errors of the port.
+        // ibsim counts datagrams that it drops as errors of the port.
         let ids = ["silent-node", "lossy-node", "link-errors"];
         assert!(ids.contains(&id), "{id}");
-        // Its description may be among what is lost.
+        // If the reply with the node's name is lost, the subject is its cable or its GUID.
         let is_it = subject.starts_with("host-3-2")
             || subject.contains("leaf3 port 2")
             || subject.starts_with(seen.guid_across("leaf3", 2));
@@ -41,7 +41,8 @@ fn a_node_that_loses_requests_ends_the_walk_and_is_named() {
     assert!(seen.problems().iter().all(|(_, _, now)| !now), "{seen:?}");
 }
 
-/// Sends a signal to the simulator between two readings. Returns the exit code, the output and the errors of the walk.
+/// Sends a signal to the simulator between two readings of a walk. Returns the exit code, the stdout and the stderr of
+/// the walk.
 fn struck(signal: Signal) -> Option<(Option<i32>, String, String)> {
     let simulator = started(network("star:3"), &["host-1:1"])?;
     let home = TempDir::new().unwrap();

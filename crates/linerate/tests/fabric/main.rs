@@ -1,4 +1,4 @@
-//! The built program on simulated InfiniBand networks: ibsim plays all nodes, and opensm manages them.
+//! The built program on simulated InfiniBand networks: ibsim simulates all nodes, and opensm manages them.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod lost;

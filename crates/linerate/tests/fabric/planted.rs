@@ -1,10 +1,10 @@
-//! Faults that are planted in a network: each is named and located, and healthy networks are silent.
+//! Faults that are planted in a network: each is named with its place, and a healthy network has no problem.
 
 use linerate_lab::ib::{Manager, Network, Simulator};
 
 use crate::simulated::{network, port, seen_from, started};
 
-/// Sixteen hosts, four leaf switches and two spine switches.
+/// A tree of sixteen hosts, four leaf switches and two spine switches.
 const TREE: &str = "fat-tree:4,4,2";
 
 /// The tree with one port that may use other lanes or another speed than the others.
@@ -25,7 +25,7 @@ fn a_clean_tree_has_no_problem() {
     };
     let seen = seen_from(&simulator, "host-4-4");
     assert_eq!(seen.problems(), []);
-    // Sixteen cables of hosts, and eight between switches.
+    // Sixteen cables lead to hosts, and eight are between switches.
     assert_eq!(seen.size(), (22, 24));
 }
 
@@ -99,7 +99,7 @@ fn managers_that_do_not_accept_each_other_are_two_masters_and_a_standby_is_none(
     assert_eq!(seen.problems(), [("two-managers", "this network", true)]);
     let proof = seen.problem("two-managers")["proof"].to_string();
     assert!(proof.contains("host-1-1") && proof.contains("host-3-2"), "{proof}");
-    // A near miss: the second one stands by.
+    // A near miss: the second manager accepts the first, and becomes a standby manager.
     drop(simulator);
     let Some(mut simulator) = served(network(TREE)) else {
         return;

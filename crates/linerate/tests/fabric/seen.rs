@@ -1,4 +1,4 @@
-//! The document of a walk, as tests read it: nodes by name, never by LID.
+//! The document of a walk, as tests use it: nodes are found by name, never by LID.
 
 use std::process::Output;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Seen(Value);
 
-/// A problem: its id, its subject, and whether it goes on.
+/// A problem: its id, its subject, and whether it still exists or is a past one.
 pub(crate) type Problem<'a> = (&'a str, &'a str, bool);
 
 impl Seen {
-    /// Reads the document of a walk that was complete.
+    /// Parses the document of a complete walk.
     ///
     /// # Panics
     /// If the program failed.
@@ -34,7 +34,7 @@ impl Seen {
         read.collect()
     }
 
-    /// The problem of this id; there is one.
+    /// The problem with this id; there must be exactly one.
     #[track_caller]
     pub(crate) fn problem(&self, id: &str) -> &Value {
         let all = self.0["findings"].as_array().unwrap();
@@ -43,7 +43,7 @@ impl Seen {
         found[0]
     }
 
-    /// A port of the node of this name.
+    /// The port with this number, of the node with this name.
     #[track_caller]
     pub(crate) fn port(&self, node: &str, number: u64) -> &Value {
         let nodes = self.0["nodes"].as_array().unwrap();
@@ -53,7 +53,7 @@ impl Seen {
         ports.iter().find(is_it).unwrap()
     }
 
-    /// Numbers of nodes and of links.
+    /// The number of nodes and the number of links.
     pub(crate) fn size(&self) -> (usize, usize) {
         let ports = self.0["ports"].as_array().unwrap();
         let ends = ports.iter().filter(|port| !port["peer"].is_null()).count();

@@ -1,4 +1,4 @@
-//! Networks for these tests. Each simulator has its own name, so that several tests run at one time.
+//! Simulated networks for these tests. Each simulator has its own name, so that several tests can run at the same time.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -11,12 +11,12 @@ use crate::seen::Seen;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// A network in which each link may use as much as the others.
+/// A network in which all links may use the same lanes and speed.
 pub(crate) fn network(topology: &str) -> Network {
     Network::new(topology.parse().unwrap(), Link::default()).unwrap()
 }
 
-/// Starts a network with managers at some ports. `None`, with a loud word, where the packages are not installed.
+/// Starts a network with managers at these ports. `None`, with a message, if ibsim or opensm is not installed.
 pub(crate) fn started(network: Network, managers: &[&str]) -> Option<Simulator> {
     if !has("ibsim") || !has("opensm") {
         return None;
@@ -36,7 +36,7 @@ pub(crate) fn port(text: &str) -> PortName {
     text.parse().unwrap()
 }
 
-/// `linerate fabric` at a node, in a home of its own.
+/// A command that runs `linerate fabric` at a node, with `home` as its home directory.
 pub(crate) fn fabric(simulator: &Simulator, home: &Path, node: &str, args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command
@@ -49,13 +49,13 @@ pub(crate) fn fabric(simulator: &Simulator, home: &Path, node: &str, args: &[&st
     command
 }
 
-/// Runs `linerate fabric` at a node.
+/// Runs `linerate fabric` at a node, in an empty home.
 pub(crate) fn output(simulator: &Simulator, node: &str, args: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
     fabric(simulator, home.path(), node, args).output().unwrap()
 }
 
-/// What `linerate fabric` sees from a node, with one reading of the counters.
+/// The document of `linerate fabric` at a node, with one reading of the counters.
 pub(crate) fn seen_from(simulator: &Simulator, node: &str) -> Seen {
     let output = output(simulator, node, &["--json", "--interval", "0s"]);
     Seen::of(&output)

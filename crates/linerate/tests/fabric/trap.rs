@@ -22,10 +22,10 @@ fn a_manager_at_another_port_of_the_far_host_is_named_and_the_cure_makes_the_por
     let command = problem["fix"]["steps"][0]["command"].as_str().unwrap();
     assert_eq!(command, format!("sudo opensm -B -g {guid}"));
     assert_eq!(seen.port("CLB", 1)["state"], "initializing");
-    // The other client is served.
+    // The manager serves the network of the other client.
     let other = seen_from(&simulator, "CLA");
     assert_eq!(other.port("CLA", 1)["state"], "active");
-    // ibsim attaches no program to port 2: the same cable is served from its other end.
+    // ibsim cannot attach a manager to port 2 of SRV, so the same cable is served from its other end.
     simulator.manage(&Manager::at(port("CLB:1"))).unwrap();
     let cured = seen_from(&simulator, "CLB");
     assert_eq!(cured.problems(), []);
@@ -43,7 +43,7 @@ fn without_a_manager_there_is_none_and_no_port_is_wrong_on_this_side() {
     let of_own = |(_, subject, _): &(&str, &str, bool)| *subject == "CLB port 1";
     let own: Vec<_> = seen.problems().into_iter().filter(of_own).collect();
     assert_eq!(own, [("no-manager", "CLB port 1", true)]);
-    // One switch without a manager: no port of another network is in question.
+    // One switch without a manager: no other network exists, so no wrong port can be the reason.
     let Some(simulator) = started(network("star:2"), &[]) else {
         return;
     };
@@ -65,7 +65,7 @@ fn networks_with_a_manager_have_no_problem() {
     assert_eq!(seen_from(&simulator, "host-3").problems(), []);
 }
 
-/// Runs `linerate lab ib` with these arguments: its exit code and its outputs.
+/// Runs `linerate lab ib` with these arguments; returns its exit code, stdout and stderr.
 fn lab(args: &[&str]) -> (Option<i32>, [String; 2]) {
     let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .args(["lab", "ib"])
@@ -133,19 +133,19 @@ fn a_check_a_ping_and_a_route_say_how_they_ended() {
     let trips = document["trips_ns"].as_array().unwrap().len();
     assert_eq!((code, trips, &document["sent"]), (Some(0), 2, &2.into()));
     assert!(text.contains("\"to\": \"host-1-1 port 1\""), "{text}");
-    // The path is what the subnet manager gives.
+    // The field `path` holds what the subnet manager reports about this path.
     let (_, text) = of(&simulator, &["route", "host-1-1", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["links"].as_array().unwrap().len(), 4, "{text}");
     assert!(document["path"]["mtu_bytes"].is_number(), "{text}");
     assert_eq!(of(&simulator, &["ping", "nobody"]).0, Some(2));
-    // Nothing routes around a cable that is gone until the manager looks again.
+    // The forwarding tables still lead over the missing cable until the manager sweeps again.
     simulator.command("Unlink \"leaf1\"[1]").unwrap();
     let (code, text) = of(&simulator, &["check"]);
-    // The manager was at that host.
+    // The manager ran on the host behind that cable.
     assert!(code == Some(4) && text.contains("(manager-gone)"), "{text}");
     assert_eq!(of(&simulator, &["route", "host-1-1"]).0, Some(2));
-    // A check in a lab is a check of the lab.
+    // In a lab, the exit code of `fabric check` is passed on.
     let mut lab = Command::new(PROGRAM);
     lab.args(["lab", "ib", "--", PROGRAM, "fabric", "check"]);
     assert_eq!(lab.output().unwrap().status.code(), Some(4));

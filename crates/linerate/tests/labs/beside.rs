@@ -1,5 +1,5 @@
-//! A program that takes the CPUs of a load over a shaped path, in a lab: the path is the limit, and the program
-//! is a disturbance.
+//! A program that uses the CPUs of a load over a shaped path, in a lab: the path is the limit, and the program is a
+//! disturbance.
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use crate::disturbed::is_disturbed;
 use crate::lab;
 
-/// Takes each CPU for 4 ms of 10, before any program of ordinary priority: in real time, else at the highest
-/// priority. Its first line says whether one of them was allowed.
+/// A program that uses each CPU for 4 ms of every 10 ms, ahead of all ordinary programs: with real-time priority, else
+/// with the highest nice priority. Its first line tells whether one of the two was allowed.
 const TAKER: &str = r#"
 import os, time
 parent = os.getpid()
@@ -36,11 +36,11 @@ for cpu in os.sched_getaffinity(0):
 time.sleep(600)
 "#;
 
-/// That program, until it is dropped: its children end with it.
+/// The running [`TAKER`], until it is dropped: its child processes end with it.
 struct Taker(Child);
 
 impl Taker {
-    /// `None` where it cannot be had, which is said loudly.
+    /// `None`, with a message, if the program cannot be run.
     fn start() -> Option<Self> {
         if !has("python3") {
             return None;
@@ -62,13 +62,13 @@ impl Taker {
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        // Nothing is left to do where it has ended.
+        // Errors are ignored, because the program may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The verdict of a run while that program works: 100 Mb/s forward, and as fast as this machine is in reverse.
+/// The verdict of a run while [`TAKER`] runs: the path carries 100 Mb/s forward, and is not limited in reverse.
 fn verdict(turn: &Turn) -> lab::Given<Value> {
     let home = TempDir::new().unwrap();
     let Some(_taker) = Taker::start() else {
@@ -86,14 +86,14 @@ fn verdict(turn: &Turn) -> lab::Given<Value> {
     }))
 }
 
-/// Whether a list of a verdict names a cause in a direction.
+/// Whether a list of a verdict has a cause in a direction.
 fn tells(verdict: &Value, list: &str, cause: &str, direction: &str) -> bool {
     let all = verdict[list].as_array().unwrap();
     all.iter().any(|one| one["cause"] == cause && one["direction"] == direction)
 }
 
-/// Whether the path is the headline and the program a disturbance. A machine that was disturbed otherwise may leave the
-/// path unknown; a wrong headline is never forgiven.
+/// Checks that the path is the headline and the program a disturbance. On a machine with other disturbances the path
+/// may be unknown, which is an `Err`; a wrong headline panics.
 fn path_first(verdict: &Value) -> Result<(), String> {
     let headline = &verdict["headline"];
     assert_eq!(headline["direction"], "forward", "{verdict:#}");
@@ -120,7 +120,7 @@ mod long {
     }
 }
 
-/// A verdict on the shaped direction.
+/// A verdict about the shaped direction, made by hand.
 fn planted(headline: &str, limits: &[&str], disturbances: &[&str]) -> Value {
     let list = |causes: &[&str]| {
         let causes = causes.iter();
@@ -141,7 +141,7 @@ fn a_verdict_that_does_not_name_the_program_is_no_answer() {
     assert!(path_first(&verdict("contended")).is_err());
 }
 
-/// Planted: a verdict that names the program as a limit as well as the path.
+/// Planted: a verdict that names the program as a limit, beside the path.
 #[test]
 #[should_panic(expected = "cpu-contention")]
 fn a_program_that_is_told_as_a_limit_is_refused() {
@@ -149,7 +149,7 @@ fn a_program_that_is_told_as_a_limit_is_refused() {
     let _ = path_first(&planted("path-rate", &limits, &[]));
 }
 
-/// Planted: another cause before the path.
+/// Planted: a verdict with another cause ahead of the path.
 #[test]
 #[should_panic(expected = "receive-window")]
 fn another_headline_is_refused() {

@@ -1,5 +1,5 @@
-//! Trials that change settings of a host, by the built program in a lab: what they prove, and that
-//! nothing of them stays, however the run ends.
+//! Trials that change settings of a host, by the built program in a lab: what they prove, and that none of the changes
+//! stays, however the run ends.
 
 use linerate_test::{Turn, ask, turn};
 use serde_json::Value;
@@ -10,21 +10,21 @@ use crate::lab;
 
 const RMEM: &str = "/proc/sys/net/ipv4/tcp_rmem";
 
-/// Gives send buffers all the room they want.
+/// Makes the maximum of send buffers so large that it is no limit.
 const LARGE: &str = "echo 4096 16384 67108864 > /proc/sys/net/ipv4/tcp_wmem";
 
-/// Shows what trials may change in the near host, and the journals that are there.
+/// Shows the settings of the near host that trials may change, and the names of journals of changes.
 const STATE: &str = "cat /proc/sys/net/ipv4/tcp_?mem /proc/sys/net/core/?mem_max 2>/dev/null; \
     ls .local/state/linerate 2>/dev/null | grep changes";
 
-/// A run in the near host, which receives. What a socket may ask for is too little for the window.
+/// A run in the near host, which receives. A receive buffer that a socket may request is too small for the path.
 const RUN: &str = "$PROGRAM run $1 --open --direction reverse --no-save";
 
-/// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial changed a
-/// setting. The run chooses its trials; where it ends without such a trial, the script ends and says so.
-/// `killed CHANGED COMMAND...` kills it while CHANGED holds. A trial undoes its change within a second, so the
-/// run is stopped first, and continued if CHANGED no longer holds by then. Its files are closed once its last
-/// thread is gone; its first thread is a zombie before that.
+/// `started CHANGED COMMAND...` starts a run, `$run`, and returns once CHANGED holds: a trial has changed a setting.
+/// The run chooses its trials; if it ends without such a trial, the script ends with `== no trial`. `killed CHANGED
+/// COMMAND...` kills the run while CHANGED holds. A trial undoes its change within a second, so the run is stopped
+/// first, and continued if CHANGED no longer holds by then. Its files are closed once its last thread has ended; until
+/// then its first thread may be a zombie.
 const STARTED: &str = "started() { changed=$1; shift; \
     \"$@\" > run 2>&1 & run=$!; \
     while kill -0 $run 2>/dev/null; do eval \"$changed\" && return; sleep 0.02; done; \
@@ -35,13 +35,12 @@ const STARTED: &str = "started() { changed=$1; shift; \
     while cat /proc/$run/task/*/stat 2>/dev/null | grep -qv ') [TZ] '; do sleep 0.02; done; \
     eval \"$meant\" && return; kill -CONT $run; false; }";
 
-/// The near host's limit is no longer what it was before.
+/// Remembers the near host's limit, and tests whether it differs from the remembered one.
 const BEFORE: &str = "was=$(cat /proc/sys/net/ipv4/tcp_rmem)";
 const CHANGED: &str = "'[ \"$(cat /proc/sys/net/ipv4/tcp_rmem)\" != \"$was\" ]'";
 
-/// The limit of a receive buffer, and the delay that makes it matter: more than a socket may ask for here,
-/// which the kernel doubles, so that only the host's setting can be raised; and as long a way as makes
-/// 600 Mb/s of it.
+/// The limit of a receive buffer, and a delay with which it limits the path to about 600 Mb/s. The limit is more than a
+/// socket may request (which the kernel doubles), so that only the host's setting can raise the buffer.
 fn faults(side: &str) -> [String; 2] {
     let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
     let most: u64 = most.trim().parse().unwrap_or(0);
@@ -50,12 +49,12 @@ fn faults(side: &str) -> [String; 2] {
     [format!("receive-window:{side},{}KiB", limit >> 10), format!("delay:{delay}ms")]
 }
 
-/// A lab whose one host has too small a receive buffer for the way to the other.
+/// A lab in which one host's receive buffer is too small for the path.
 struct Lab {
-    /// Home and working directory of all programs in it.
+    /// Home and working directory of all programs in the lab.
     home: TempDir,
     limited: &'static str,
-    /// How the far host serves.
+    /// Options of `linerate serve` on the far host.
     serve: &'static str,
 }
 
@@ -65,9 +64,9 @@ impl Lab {
         Self { home, limited, serve }
     }
 
-    /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
+    /// Runs a script in the near host, where $1 is the far host's address; returns its stdout and stderr.
     fn run(&self, turn: &Turn, script: &str) -> lab::Given<[String; 2]> {
-        // Send buffers are no limit of theirs.
+        // Send buffers are large, so that they limit neither host.
         let far = format!(
             "cd \"$HOME\"; {LARGE}; cat {RMEM} > was; while cat {RMEM} > new && mv new now; do sleep 0.1; done & \
              {} serve --open {} 2> far.log",
@@ -84,7 +83,7 @@ impl Lab {
     }
 }
 
-/// Runs a script until its run makes a trial, and checks what it wrote.
+/// Repeats a script until its run makes a trial, and checks its output.
 fn shows(run: impl Fn(&Turn) -> lab::Given<[String; 2]>, check: impl Fn(&str)) {
     let turn = turn();
     ask(&turn, || {
@@ -96,30 +95,30 @@ fn shows(run: impl Fn(&Turn) -> lab::Given<[String; 2]>, check: impl Fn(&str)) {
     });
 }
 
-/// Whether the run of a script made a trial.
+/// Whether the run in a script made a trial.
 fn is_tried(out: &str) -> Result<(), String> {
     let tried = !out.contains("== no trial\n");
     tried.then_some(()).ok_or_else(|| out.to_owned())
 }
 
-/// Planted: a run that made none.
+/// Planted: the output of a run that made no trial.
 #[test]
 fn a_run_without_a_trial_is_no_answer() {
     assert!(is_tried("== before\n4096\n== no trial\ngoodput\n").is_err());
     assert_eq!(is_tried("== before\n4096\n== after\n"), Ok(()));
 }
 
-/// What stands between two lines of a script's output.
+/// The lines of a script's output between `== NAME` and the next such line.
 fn part<'a>(text: &'a str, name: &str) -> &'a str {
     let begin = format!("== {name}\n");
     let rest = text.split_once(&begin).unwrap_or_else(|| panic!("no {name} in {text}")).1;
-    // A command of an advice may have these signs within a line.
+    // `== ` may also occur within a line, in an advised command.
     let lines = rest.split_inclusive('\n').take_while(|line| !line.starts_with("== "));
     &rest[..lines.map(str::len).sum()]
 }
 
-/// Whether the verdict of a run proves the window by the host's setting. Which trials a run makes is its own
-/// choice, and a disturbed one may find too little for a proof: that is no answer. A wrong cause is never forgiven.
+/// Checks that the verdict of a run proves the window by the trial of the host's setting. The run chooses its trials,
+/// and a disturbed one may prove too little: that is an `Err`. A wrong cause panics.
 fn is_proved_by_the_host(result: &Value) -> Result<(), String> {
     let verdict = &result["verdict"];
     let limit = &verdict["limits"][0];
@@ -134,7 +133,7 @@ fn is_proved_by_the_host(result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Planted: a window that another trial proved is not enough.
+/// Planted: a window that another trial has proved.
 #[test]
 fn a_proof_by_another_trial_is_not_that_of_the_host() {
     let limit = |kind: &str| serde_json::json!({"cause": "receive-window", "certainty": "proved", "trial": {"kind": kind}});
@@ -144,8 +143,8 @@ fn a_proof_by_another_trial_is_not_that_of_the_host() {
     assert_eq!(is_proved_by_the_host(&result("host-window")), Ok(()));
 }
 
-/// A script that begins with `begin` and kills `run` while `changed` holds, and then starts it once more; it shows
-/// `state` in between.
+/// A script that begins with `begin`, kills `run` while `changed` holds, and then starts `run` again. It shows `state`
+/// before, between and after.
 fn killed_and_started_again(begin: &str, changed: &str, state: &str, run: &str) -> String {
     format!(
         "{begin}; echo '== before'; {state}; killed {changed} {run} --time 40s --allow-changes; \
@@ -155,7 +154,8 @@ fn killed_and_started_again(begin: &str, changed: &str, state: &str, run: &str) 
     )
 }
 
-/// What such a script must show: the kill left a change and its journal, and the next start undid it in these words.
+/// Checks the output of such a script: the kill left a change and its journal, and the next start undid it and reported
+/// that in `words`.
 fn is_undone(out: &str, words: &str) {
     let (before, killed) = (part(out, "before"), part(out, "killed"));
     assert!(killed.contains("changes-"), "{out}");
@@ -175,11 +175,12 @@ fn what_a_kill_leaves_is_undone_by_the_next_start() {
     });
 }
 
-/// A run in the near host, whose own port has too small a queue; and the discipline at its root.
+/// A run in the near host, whose own port has too small a queue; and a command that shows that port's queueing
+/// discipline.
 const SEND: &str = "$PROGRAM run $1 --open --direction forward --no-save";
 const ROOT: &str = "tc qdisc show dev eth0; ls .local/state/linerate 2>/dev/null | grep changes";
 
-/// Runs a script in a near host with a short queue in front of a far one that serves.
+/// Runs a script in a near host whose own port has a short queue, with `linerate serve` on the far host.
 fn queued(turn: &Turn, script: &str) -> lab::Given<[String; 2]> {
     let home = TempDir::new().unwrap();
     let far = format!("cd \"$HOME\"; {} serve --open 2> far.log", lab::PROGRAM);

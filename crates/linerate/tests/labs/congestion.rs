@@ -5,11 +5,11 @@ use tempfile::TempDir;
 
 use crate::lab;
 
-/// Left to `./test.sh --long`.
+/// Tests that only `./test.sh --long` runs.
 mod long {
     use super::*;
 
-    /// The hosts of a lab set it in their routes, which a socket that connects obeys.
+    /// In a lab, the routes of the hosts set the congestion control of a socket that connects.
     #[test]
     fn a_congestion_control_that_is_asked_for_outranks_that_of_the_route() {
         let turn = turn();
@@ -19,11 +19,11 @@ mod long {
                 "$PROGRAM bw $1 --open --time 1s --congestion reno --direction {way} --json --quiet"
             );
             let near = ["--congestion", "cubic", "--", "sh", "-c", &script, "sh", "FAR"];
-            let told = ask(&turn, || lab::document(&turn, home.path(), &near));
-            let Some(Some(told)) = told else {
+            let reported = ask(&turn, || lab::document(&turn, home.path(), &near));
+            let Some(Some(reported)) = reported else {
                 return;
             };
-            let measured = &told["directions"][way];
+            let measured = &reported["directions"][way];
             for end in ["near", "far"] {
                 assert_eq!(measured[end]["congestion"], "reno", "{way}, {end}");
             }

@@ -1,4 +1,4 @@
-//! Single probes by datagrams, by the built program in a lab.
+//! Single measurements by datagrams, by the built program in a lab.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ fn measured(turn: &Turn, lab: &[&str], command: &[&str]) -> Given<Value> {
     lab::document(turn, home.path(), &[lab, &["--"], command].concat())
 }
 
-/// A document that passes a check. A machine that stood still sends less than it was asked for, or loses
-/// some of it: it is asked again.
+/// A document that passes a check. A machine that stood still may send less than requested, or lose some datagrams:
+/// then the measurement is repeated.
 fn passes(
     measure: impl Fn(&Turn) -> Given<Value>,
     check: impl Fn(&Value) -> Result<(), String>,
@@ -36,7 +36,7 @@ fn within(what: &str, figure: &Value, range: Range<f64>) -> Result<(), String> {
     lies.then_some(()).ok_or_else(|| format!("{what}: {figure} is not within {range:?}"))
 }
 
-/// Payload of datagrams that a path of this many bits a second carries, in Ethernet frames.
+/// Payload of datagrams that a path of `rate` bits a second, in Ethernet frames, can carry.
 fn payload(rate: f64) -> f64 {
     rate * 1472.0 / 1514.0
 }
@@ -60,7 +60,7 @@ fn is_found(found: &Value, bits: f64) -> Result<(), String> {
     more.then_some(()).ok_or_else(|| format!("{search:#}"))
 }
 
-/// What a search up to 30 Mb/s must have found on a faster path: nothing above was lost, since nothing was tried.
+/// The expected result of a search up to 30 Mb/s on a faster path: no higher rate was tried, so none lost datagrams.
 fn is_the_bound(found: &Value) -> Result<(), String> {
     let search = &found["search"];
     if !search["above"].is_null() {
@@ -69,7 +69,7 @@ fn is_the_bound(found: &Value) -> Result<(), String> {
     within("rate_bps", &search["rate_bps"], 25e6..31e6)
 }
 
-/// Planted: a step above that lost some, and a rate far below the bound.
+/// Planted: a higher rate that lost some datagrams, and a rate far below the bound.
 #[test]
 fn a_bound_that_was_not_reached_is_refused() {
     let found =
@@ -105,7 +105,7 @@ mod long {
 
     #[test]
     fn other_things_that_anybody_may_say_change_nothing_either() {
-        // 5: a source route that failed, which nobody asked for.
+        // ICMP code 5: a source route failed, although no datagram has one.
         for size in ["1472B", "40000B"] {
             passes(|turn| blamed(turn, 5, size), is_counted);
         }
@@ -132,7 +132,7 @@ mod long {
 
     #[test]
     fn a_path_that_says_again_and_again_that_packets_are_too_long_breaks_no_test_with_iperf3() {
-        // 4: too long for a path that takes packets of this many bytes.
+        // ICMP code 4: the datagram is too long for a path that carries packets of at most this many bytes.
         passes(|turn| blamed_with_iperf3(turn, [4, 1300]), is_unchanged);
     }
 
@@ -152,7 +152,7 @@ mod long {
     }
 }
 
-/// Sends datagrams that fill packets, while the port's MTU becomes another one in the middle.
+/// Sends datagrams that fill packets, while the MTU of the sending port is changed in the middle.
 fn shrunk(turn: &Turn, mtu: &str) -> Given<Value> {
     let send = "bw $1 --open --engine udp --pacing 5Mbit/s -t 4s --quiet --json --with-record";
     let script = format!(
@@ -163,13 +163,13 @@ fn shrunk(turn: &Turn, mtu: &str) -> Given<Value> {
     measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
-/// What `shrunk` must tell: all is measured, payload flows all the time, and whether it travels in
-/// fragments since the MTU changed.
+/// The expected result of `shrunk`: complete, with payload all the time; `fragments` tells whether datagrams are
+/// fragmented once the MTU has changed.
 fn goes_on(found: &Value, fragments: bool) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let unknown = found["unknown"].to_string();
-    let told = unknown.contains("they were fragmented since then");
-    assert_eq!(told, fragments, "{unknown}");
+    let reported = unknown.contains("they were fragmented since then");
+    assert_eq!(reported, fragments, "{unknown}");
     let parts = found["directions"]["forward"]["intervals"].as_array();
     parts.unwrap().iter().try_for_each(|part| {
         let rate = part["bytes"].as_f64().unwrap() * 8e9 / part["ns"].as_f64().unwrap();
@@ -177,7 +177,8 @@ fn goes_on(found: &Value, fragments: bool) -> Result<(), String> {
     })
 }
 
-/// A document of `shrunk`, of `sized` or of `unreachable`: what is unknown, and two parts of a second each.
+/// A document of `shrunk`, `sized` or `unreachable`, made by hand: what is unknown, and the rates in two parts of a
+/// second each.
 fn planted(unknown: &Value, rates: [f64; 2]) -> Value {
     let parts = rates.map(|rate| serde_json::json!({"bytes": rate / 8.0, "ns": 1e9}));
     let goodput = f64::midpoint(rates[0], rates[1]);
@@ -185,12 +186,12 @@ fn planted(unknown: &Value, rates: [f64; 2]) -> Value {
     serde_json::json!({"complete": true, "unknown": unknown, "directions": {"forward": way}})
 }
 
-/// Whether a check panics: nothing explains such a document.
+/// Whether a check panics, because no disturbance explains such a document.
 fn never_forgiven(check: impl FnOnce() -> Result<(), String>) -> bool {
     outcome_of(|| drop(check())) == Outcome::Failed
 }
 
-/// Planted: fragments where there are none or none where there are, and a part without payload.
+/// Planted: fragments where none are expected, no fragments where some are, and a part without payload.
 #[test]
 fn what_stops_or_travels_otherwise_does_not_go_on() {
     let whole = planted(&Value::Array(Vec::new()), [5e6, 5e6]);
@@ -203,12 +204,12 @@ fn what_stops_or_travels_otherwise_does_not_go_on() {
     assert!(goes_on(&stopped, false).is_err());
 }
 
-/// Where programs of administrators are, in the path of a script: not everybody's has these folders.
+/// Adds the folders of administrators' programs to the path of a script: a user's path may lack them.
 const SBIN: &str = "export PATH=$PATH:/usr/sbin:/sbin";
 
-/// Sends datagrams, of which a rule of the near host itself forbids those that exceed 1 Mb/s.
+/// Sends datagrams at 5 Mb/s, while a rule of the near host rejects those that exceed 1 Mb/s.
 fn forbidden(turn: &Turn) -> Given<Value> {
-    // Only this lets some datagrams pass and rejects others with an error that their sender sees (EPERM).
+    // Only nftables lets some datagrams pass and rejects others with an error that their sender gets (EPERM).
     if !has("nft") {
         return Ok(None);
     }
@@ -219,7 +220,7 @@ fn forbidden(turn: &Turn) -> Given<Value> {
     measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
-/// The expected result of `forbidden`: datagrams that the rule allows arrive, all others are refused.
+/// The expected result of `forbidden`: datagrams that the rule allows are received, and all others are refused.
 fn is_forbidden(found: &Value) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let way = &found["directions"]["forward"];
@@ -228,7 +229,7 @@ fn is_forbidden(found: &Value) -> Result<(), String> {
     within("refused", &way["datagrams"]["refused"], 100.0..1e9)
 }
 
-/// Planted: datagrams that no rule forbids, and some that were lost instead.
+/// Planted: datagrams that no rule refuses, and some that were lost instead.
 #[test]
 fn datagrams_that_were_not_refused_are_not_forbidden() {
     let found = |goodput: f64, lost: u64, refused: u64| {
@@ -256,7 +257,7 @@ fn queued(turn: &Turn, rate: &str) -> Given<Value> {
     measured(turn, &[], &["sh", "-c", &script, "sh", "FAR"])
 }
 
-/// What `queued` must tell of 5 Mb/s where the queue carries this rate.
+/// The expected result of `queued` for 5 Mb/s, if the queue carries `rate`.
 fn is_refused(found: &Value, rate: f64) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let way = &found["directions"]["forward"];
@@ -264,7 +265,7 @@ fn is_refused(found: &Value, rate: f64) -> Result<(), String> {
     within("lost", &way["datagrams"]["lost"], 0.0..1.0)?;
     let refused = if full { 1.0..1e9 } else { 0.0..1.0 };
     within("refused", &way["datagrams"]["refused"], refused)?;
-    // What the queue lets through, in frames of Ethernet.
+    // Payload that the queue passes at its rate, which counts Ethernet frames.
     let most = payload(rate).min(5e6);
     within("goodput_bps", &way["goodput_bps"], most * 0.8..most * 1.1)
 }
@@ -272,12 +273,12 @@ fn is_refused(found: &Value, rate: f64) -> Result<(), String> {
 #[test]
 fn what_a_full_queue_of_the_own_host_refuses_is_counted_and_the_rest_is_sent() {
     if let Some(found) = passes(|turn| queued(turn, "2mbit"), |found| is_refused(found, 2e6)) {
-        // Planted: a queue that would not be full.
+        // Planted: the result of a full queue, checked as that of a queue that carries everything.
         assert!(is_refused(&found, 20e6).is_err());
     }
 }
 
-/// Sends datagrams of a size that may not fit a packet.
+/// Sends datagrams of a size that may be too large for a packet.
 fn sized(turn: &Turn, size: &str) -> Given<Value> {
     let send = "bw FAR --open --engine udp --pacing 5Mbit/s -t 1s --quiet --json --write-size";
     let send: Vec<&str> =
@@ -285,7 +286,7 @@ fn sized(turn: &Turn, size: &str) -> Given<Value> {
     measured(turn, &[], &send)
 }
 
-/// What `sized` must tell: whether the datagrams travel in fragments, and which size would not.
+/// The expected result of `sized`: whether datagrams are fragmented, and the size that would not be.
 fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let unknown = found["unknown"].as_array().unwrap();
@@ -298,8 +299,7 @@ fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     within("goodput_bps", goodput, 4e6..6e6)
 }
 
-/// Planted: fragments where there are none, no fragments where there are some, and another rate than the
-/// requested one.
+/// Planted: fragments where none are expected, no fragments where some are, and a rate that was not requested.
 #[test]
 fn a_size_that_travels_otherwise_is_refused() {
     let whole = planted(&Value::Array(Vec::new()), [5e6; 2]);
@@ -312,8 +312,8 @@ fn a_size_that_travels_otherwise_is_refused() {
     assert!(is_split(&slow, false).is_err());
 }
 
-/// Sends the near host forged ICMP errors, as anyone on the path could: destination unreachable, with this code
-/// and this largest packet size.
+/// Sends the near host forged ICMP errors, as anyone on the path could: destination unreachable, with the given code
+/// and the given largest packet size.
 const UNREACHABLE: &str = r#"
 import os, socket, struct, sys, time
 open(os.environ["HOME"] + "/ready", "w")
@@ -341,7 +341,7 @@ for _ in range(10):
     time.sleep(0.05)
 "#;
 
-/// Sends datagrams to `target` while the path says that it cannot carry them, for `code` and by `mtu`.
+/// Sends datagrams to `target` while forged ICMP errors with `code` and `mtu` report that they cannot be delivered.
 fn unreachable(turn: &Turn, target: &str, more: &str, [code, mtu]: [u16; 2]) -> Given<Value> {
     let send = format!("bw {target} --engine udp --pacing 5Mbit/s -t 2s --quiet --json {more}");
     let script = format!(
@@ -353,7 +353,7 @@ fn unreachable(turn: &Turn, target: &str, more: &str, [code, mtu]: [u16; 2]) -> 
     measured(turn, &iperf3, &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
 }
 
-/// ICMP errors that the sender's socket received.
+/// Number of ICMP errors that the sender's socket received.
 fn path_errors(found: &Value) -> i64 {
     let tables = found["record"]["steps"][0]["ends"][0]["tables"].as_array();
     let table = tables.unwrap().iter().find(|t| t["source"] == "udp");
@@ -363,14 +363,14 @@ fn path_errors(found: &Value) -> i64 {
     values.last().unwrap().as_i64().unwrap()
 }
 
-/// What `unreachable` must tell of 5 Mb/s: all that was asked for was sent and arrived.
+/// The expected result of `unreachable` at 5 Mb/s: everything was sent at the requested rate and received.
 fn is_unchanged(found: &Value) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{}", found["unknown"]);
     let goodput = &found["directions"]["forward"]["goodput_bps"];
     within("goodput_bps", goodput, 4e6..6e6)
 }
 
-/// The same, where the messages of the path were counted by the sender's socket.
+/// The expected result of `unreachable` if, in addition, the sender's socket counted the ICMP errors.
 fn is_counted(found: &Value) -> Result<(), String> {
     let unknown = found["unknown"].to_string();
     assert!(!unknown.contains("UDP_SEGMENT"), "{unknown}");
@@ -382,18 +382,18 @@ fn has_python(measure: impl FnOnce() -> Given<Value>) -> Given<Value> {
     if has("python3") { measure() } else { Ok(None) }
 }
 
-/// Datagrams of a size, while the path says that it cannot carry them.
+/// Sends datagrams of a size to linerate, while forged ICMP errors report that they cannot be delivered.
 fn blamed(turn: &Turn, code: u16, size: &str) -> Given<Value> {
     let more = format!("--open --with-record --write-size {size}");
     has_python(|| unreachable(turn, "$1", &more, [code, 0]))
 }
 
-/// A server of iperf3, while the path says that it cannot carry what is sent there.
+/// Sends datagrams to an iperf3 server, while forged ICMP errors report that they cannot be delivered.
 fn blamed_with_iperf3(turn: &Turn, why: [u16; 2]) -> Given<Value> {
     has_python(|| unreachable(turn, "iperf3://$1", "", why))
 }
 
-/// Planted: a rate that fell, errors that were not counted, and a sender that lost UDP_SEGMENT.
+/// Planted: a rate that fell, errors that were not counted, and a sender that stopped using UDP_SEGMENT.
 #[test]
 fn what_the_path_says_must_be_counted_and_change_nothing() {
     let found = |errors: u64, rate: f64, unknown: &Value| {
@@ -415,6 +415,6 @@ fn what_the_path_says_must_be_counted_and_change_nothing() {
 
 #[test]
 fn what_anybody_may_say_of_the_path_is_counted_and_changes_nothing() {
-    // 1: a host that is not reached.
+    // ICMP code 1: the host cannot be reached.
     passes(|turn| blamed(turn, 1, "1472B"), is_counted);
 }

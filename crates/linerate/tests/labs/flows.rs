@@ -9,12 +9,12 @@ use crate::disturbed::is_disturbed;
 use crate::lab;
 use crate::schema::fits;
 
-/// Serves one file that does not end while anybody looks.
+/// Serves one file, so large that its transfer outlasts the observation.
 const SERVE: &str =
     "truncate -s 20G \"$HOME/file\"; cd \"$HOME\"; exec python3 -m http.server 8000";
 
-/// The output of `flows` at near for a transfer between near and far, which must have these limits. Asks again
-/// where the output says that the CPUs were taken away, or names no limit.
+/// The document of `flows` on near for a transfer between near and far, which must have these limits. Repeats the
+/// observation if CPUs were taken away meanwhile, or if no limit is named.
 fn seen(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let turn = turn();
     ask(&turn, || {
@@ -25,7 +25,7 @@ fn seen(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Valu
     })?
 }
 
-/// Whether the only flow has these limits. A wrong one is never forgiven.
+/// Checks that the only flow has these limits. A disturbed or unknown one is an `Err`; a wrong limit panics.
 fn is_limited(document: &Value, limits: &[&str]) -> Result<(), String> {
     let flow = only(document);
     if is_disturbed(flow) {
@@ -39,7 +39,7 @@ fn is_limited(document: &Value, limits: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Planted: a flow that is disturbed and one whose limit is unknown are no answer; a wrong limit is never forgiven.
+/// Planted: a disturbed flow and one whose limit is unknown are an `Err`; a wrong limit panics.
 #[test]
 fn only_a_disturbed_or_unknown_flow_is_asked_for_again() {
     let document = |causes: &[&str]| {
@@ -74,7 +74,7 @@ fn seen_once(turn: &Turn, faults: &[&str], [near, far]: [&str; 2]) -> lab::Given
     Ok(document)
 }
 
-/// Downloads from far with curl's `options` while `flows` looks.
+/// A script that downloads from far with curl and `options`, and runs `flows` meanwhile.
 fn download(options: &str) -> String {
     format!(
         "curl -s --retry 50 --retry-connrefused --retry-delay 1 {options} -o /dev/null \
@@ -82,7 +82,7 @@ fn download(options: &str) -> String {
     )
 }
 
-/// The only transfer.
+/// The transfer in the document; there must be exactly one.
 fn only(document: &Value) -> &Value {
     let flows = document["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 1, "{document:#}");
@@ -94,8 +94,8 @@ fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
     all.iter().map(|one| one["cause"].as_str().unwrap()).collect()
 }
 
-/// Serves a file from the host `near`, and looks at the connection by which `curl` on the host `far` downloads it. `far`
-/// reads the address of `near` from a file.
+/// Scripts for near and far: near serves a file and runs `flows`, while curl on far downloads the file. Far reads the
+/// address of near from a file.
 fn upload() -> (String, String) {
     let near = format!(
         "({SERVE}) >/dev/null 2>&1 & ip -4 -o addr show dev eth0 | \
@@ -118,13 +118,13 @@ for _ in range(100):
         time.sleep(0.1)
 ";
 
-/// Python that takes one connection.
+/// Python that accepts one connection at port 7001.
 const ACCEPT: &str = "import socket
 c, _ = socket.create_server((\"\", 7001)).accept()
 ";
 
-/// The answer of `flows` for a connection between a program at near and one at far, both in Python, and its
-/// limit.
+/// The document of `flows` for a connection between two Python programs, one on near and one on far, which must have
+/// these limits.
 fn between(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<Value> {
     let far = format!("exec python3 -c '{ACCEPT}{far}'");
     let near = format!(
@@ -133,11 +133,12 @@ fn between(faults: &[&str], [near, far]: [&str; 2], limits: &[&str]) -> Option<V
     seen(faults, [&near, &far], limits)
 }
 
-/// Reads until the sender ends.
+/// Python that reads until the sender closes the connection.
 const SINK: &str = "while c.recv(1 << 18): pass
 ";
 
-/// An exchange of 1130 bytes for one, after `set`, and what limits it.
+/// The document for an exchange of 1130 bytes for an answer of one byte, after the setting `set`; `limit` must be its
+/// limit.
 fn exchange(set: &str, limit: &str) -> Option<Value> {
     let far = "while True:
     n = 0
@@ -165,7 +166,7 @@ fn small_writes_that_wait_for_a_delayed_acknowledgement_are_nagles_algorithm() {
     assert!(advice.contains("TCP_NODELAY"), "{advice}");
 }
 
-/// A program that writes more at once than the buffers of both ends hold, and reads then.
+/// Python that first writes more than the buffers of both ends hold, and then reads.
 const WRITES: &str = "_.sendall(bytes(1 << 28))
 while _.recv(1 << 18): pass
 ";
@@ -183,7 +184,7 @@ fn two_programs_that_both_send_first_are_a_deadlock_and_no_slow_reader() {
     assert!(flow["prove"].is_null(), "no load of linerate's shows it");
 }
 
-/// The near miss: the other program waits as well, and has written nothing.
+/// The near miss: the other program does not read either, but has written nothing.
 #[test]
 fn a_program_that_writes_to_one_that_does_nothing_is_no_deadlock() {
     let writes = WRITES.replace('_', "s");
@@ -283,7 +284,7 @@ while True: s.sendall(bytes(65536))
 
     #[test]
     fn a_window_of_the_program_is_no_send_buffer() {
-        // 600 kB at most may wait for the far program, as in SSH.
+        // At most 600 kB may wait for the far program, which reports what it has read, as in SSH.
         let far = "n = 0
 while True:
     got = len(c.recv(1 << 18))

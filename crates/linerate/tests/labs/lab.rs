@@ -1,4 +1,4 @@
-//! The built program in a lab, as tests ask for it.
+//! Runs the built program in a lab, for tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,20 +6,20 @@ use std::process::Command;
 use linerate_test::{Turn, skip};
 use serde_json::Value;
 
-/// The built program; `$PROGRAM` in a lab.
+/// Path of the built program; in a lab it is `$PROGRAM`.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate");
 
-/// Most seconds that a lab may stand.
+/// Longest time of a lab, in seconds.
 const PATIENCE: &str = "240";
 
-/// What a lab gave: nothing where there can be no lab, which is said loudly; an error where a
-/// machine that stood still can explain it, for [`linerate_test::ask`].
+/// The result of a command in a lab. `None`, with a message, if no lab can be built; an error if a machine that stood
+/// still may explain the result, so that [`linerate_test::ask`] runs it again.
 pub(crate) type Given<T> = Result<Option<T>, String>;
 
-/// Runs `linerate lab run ARGS...` with a home directory of its own; what it wrote to its two outputs.
+/// Runs `linerate lab run ARGS...` with `home` as its home directory; returns its stdout and stderr.
 ///
 /// # Panics
-/// Where the lab's command fails, and where a lab is required and not to be had.
+/// If the lab's command fails, or if a lab is required and cannot be built.
 pub(crate) fn run(_turn: &Turn, home: &Path, args: &[&str]) -> Given<[String; 2]> {
     let output = Command::new("timeout")
         .env_clear()
@@ -38,7 +38,8 @@ pub(crate) fn run(_turn: &Turn, home: &Path, args: &[&str]) -> Given<[String; 2]
     ended(output.status.code(), outputs).map(Some)
 }
 
-/// How a lab's command ended. A machine that stood still may end a measurement early (3): its document says so.
+/// The outputs of a lab's command by its exit code. A machine that stood still may end a measurement early (3): its
+/// document shows that.
 fn ended(code: Option<i32>, [out, errors]: [String; 2]) -> Result<[String; 2], String> {
     match code {
         Some(0) => Ok([out, errors]),
@@ -47,13 +48,13 @@ fn ended(code: Option<i32>, [out, errors]: [String; 2]) -> Result<[String; 2], S
     }
 }
 
-/// The same, of a command that writes a document.
+/// Runs a command in a lab, and parses the document that it prints.
 pub(crate) fn document(turn: &Turn, home: &Path, args: &[&str]) -> Given<Value> {
     let outputs = run(turn, home, args)?;
     Ok(outputs.map(|[out, _]| serde_json::from_str(&out).unwrap()))
 }
 
-/// Planted: commands that fail otherwise.
+/// Planted: commands that fail in other ways.
 #[test]
 fn only_a_measurement_that_ended_early_is_no_answer() {
     use linerate_test::program::{Outcome, outcome_of};

@@ -1,5 +1,5 @@
-//! Long round trips under load: a deep queue is named and proved, and where what exceeds the rate is
-//! dropped nothing is said of latency.
+//! Long round trips under load: a deep queue is named and proved. If packets above the rate are dropped instead of
+//! queued, no limit of latency is named.
 
 use linerate_test::{Turn, ask, turn};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::disturbed::is_disturbed;
 use crate::lab;
 
-/// The result of a run through a fault, in its direction.
+/// The result of a forward run through a fault.
 fn run(turn: &Turn, fault: &str) -> lab::Given<Value> {
     let home = tempfile::TempDir::new().unwrap();
     let lab = ["--fault", fault, "--", lab::PROGRAM, "run", "FAR", "--open"];
@@ -16,14 +16,14 @@ fn run(turn: &Turn, fault: &str) -> lab::Given<Value> {
     lab::document(turn, home.path(), &[&lab[..], &plan, &rest].concat())
 }
 
-/// The limits of a verdict that are about latency.
+/// The limits of latency in a verdict.
 fn of_latency(result: &Value) -> Vec<&Value> {
     let limits = result["verdict"]["limits"].as_array().unwrap();
     let is_latency = |limit: &&Value| limit["metric"] == "latency";
     limits.iter().filter(is_latency).collect()
 }
 
-/// Whether the queue of the path was proved by half the pace.
+/// Checks that the queue of the path was proved by a trial with half the pace.
 fn is_proved(result: &Value) -> Result<(), String> {
     if is_disturbed(&result["verdict"]) {
         return Err("the run was disturbed".to_owned());
@@ -60,7 +60,8 @@ fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
         };
         let period = result["parts"][0]["sizes"]["timer"]["period_ns"].as_f64();
         let period = period.ok_or_else(|| format!("no timer: {}", result["points"]))?;
-        // The program's own time between an answer and the next message is not in its round trips.
+        // The program's own time between an answer and the next message is in no round trip, so the period may be
+        // shorter.
         assert!((900_000.0..=1_020_000.0).contains(&period), "{period}");
         Ok(())
     });
@@ -83,7 +84,7 @@ mod long {
             let Some(result) = run(&turn, "police:50Mb/s,forward")? else {
                 return Ok(());
             };
-            // Planted: the check that a queue is proved must fail here.
+            // Planted: the check for a proved queue must fail on this result.
             assert!(is_proved(&result).is_err(), "{result:#}");
             let unknown = result["verdict"]["unknown"].to_string();
             let silent = of_latency(&result).is_empty() && !unknown.contains("round trips");

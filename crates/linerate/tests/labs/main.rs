@@ -1,5 +1,5 @@
-//! The built program across a lab: two hosts in network namespaces with planted faults, and iperf3 at
-//! the other end.
+//! The built program across a lab: two hosts in network namespaces with planted faults, and in some tests iperf3 at the
+//! other end.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod beside;

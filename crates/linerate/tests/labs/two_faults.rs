@@ -1,5 +1,5 @@
-//! Two faults at once, in a lab: the one that binds is named, then the one that would bind next; and once
-//! the first is gone the second is the verdict.
+//! Two faults at once, in a lab: the one that is the limit is named, then the next limit. Without the first fault, the
+//! second is the limit.
 
 mod long {
     use linerate_test::{Turn, ask, turn};
@@ -9,7 +9,7 @@ mod long {
     use crate::disturbed::is_disturbed;
     use crate::lab;
 
-    /// The verdict of a run in near whose path has these faults.
+    /// The verdict of a forward run from near on a path with these faults.
     fn verdict(turn: &Turn, faults: &[&str]) -> lab::Given<Value> {
         let home = TempDir::new().unwrap();
         let mut args = vec!["--congestion", "cubic"];
@@ -20,15 +20,15 @@ mod long {
         Ok(result.map(|result| result["verdict"].clone()))
     }
 
-    /// The first cause of a list of limits of goodput.
+    /// The first cause in a list of limits that is about goodput; empty if there is none.
     fn first<'a>(verdict: &'a Value, list: &str) -> &'a str {
         let all = verdict[list].as_array().unwrap();
         let first = all.iter().find(|limit| limit["metric"] == "goodput");
         first.map_or("", |limit| limit["cause"].as_str().unwrap())
     }
 
-    /// Whether the first causes of these lists are the expected ones. A machine that was disturbed may leave one
-    /// unknown or name the disturbance; a wrong cause is never forgiven.
+    /// Checks that the first causes of these lists are the expected ones. On a disturbed machine one may be unknown or
+    /// a disturbance, which is an `Err`; a wrong cause panics.
     fn names(verdict: &Value, expected: &[(&str, &str)]) -> Result<(), String> {
         if is_disturbed(verdict) {
             return Err("the run was disturbed".to_owned());
@@ -53,7 +53,7 @@ mod long {
 
     #[test]
     fn what_binds_next_is_the_verdict_once_the_first_limit_is_gone() {
-        // About 50 Mb/s over 20 ms, and three times that.
+        // The window permits about 50 Mb/s over 20 ms, and the path carries three times that.
         let (delay, window) = ("delay:20ms", "receive-window:far,192KiB");
         let rate = "path-rate:150Mb/s,deep,forward";
         let both = [("limits", "receive-window"), ("next", "path-rate")];
@@ -61,7 +61,7 @@ mod long {
         agrees(&[delay, rate], &[("limits", "path-rate")]);
     }
 
-    /// Planted: a wrong cause, and none.
+    /// Planted: a wrong cause, and no cause.
     #[test]
     #[should_panic(expected = "wire-full")]
     fn a_wrong_cause_is_never_forgiven() {

@@ -1,4 +1,4 @@
-//! Clients of all kinds: honest, killed, stopped, slow, and those that send nonsense.
+//! Clients of all kinds: honest, killed, stopped, slow, and those that send garbage.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -22,15 +22,15 @@ use linerate_units::Nanos;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Names the server to a client that is to be killed.
+/// Variable with the server's address; it makes this program act as a client that will be killed.
 pub(crate) const ROLE: &str = "LINERATE_TEST_SIEGE";
 const SEED: u64 = 0x1122_2026;
-/// Clients that are stopped, and connections that are slow, at a time.
+/// Most clients that are stopped, and most connections that are slow, at the same time.
 const STOPPED: usize = 6;
 const SLOW: usize = 24;
-/// Clients that are killed, at a time.
+/// Most clients that measure until they are killed, at the same time.
 const KILLED: usize = 8;
-/// What a client of iperf3 says first.
+/// The first bytes that an iperf3 client sends.
 const COOKIE: &[u8; 37] = b"siegesiegesiegesiegesiegesiegesieges\0";
 
 struct Blank;
@@ -90,7 +90,7 @@ pub(crate) fn step(set: u32, millis: u64) -> StepPlan {
     }
 }
 
-/// An honest client gets its run.
+/// Runs an honest client; its measurements must succeed.
 pub(crate) fn run_once(address: SocketAddr, key: &Key) {
     let mut client = connect(address, key).unwrap();
     for id in 0..2 {
@@ -102,10 +102,10 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
     }
 }
 
-/// A client that measures until it is killed.
+/// Runs a client that measures until it is killed.
 pub(crate) fn measure(address: SocketAddr) {
     let key = Key::from_environment().unwrap().unwrap();
-    // A server under siege may have no place; then this client leaves.
+    // A server under siege may have no place for it; then this client ends.
     let Ok(mut client) = connect(address, &key) else {
         return;
     };
@@ -116,10 +116,10 @@ pub(crate) fn measure(address: SocketAddr) {
     }
 }
 
-/// A connection from an address of this host.
+/// A connection from a given loopback address of this host.
 pub(crate) fn dial(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    // Whoever dials much from one address must not run out of ports before it has dialled.
+    // The connection has `from` as its source address, and a free port that the kernel chooses.
     bind(&fd, &SocketAddr::from((from, 0)))?;
     rustix::net::connect(&fd, &to)?;
     let stream = TcpStream::from(fd);
@@ -127,13 +127,13 @@ pub(crate) fn dial(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Who they are clients of.
+/// The protocol of the clients: linerate's own with this key, or that of iperf3.
 pub(crate) enum Door<'a> {
     Own(&'a Key),
     Iperf3,
 }
 
-/// Clients that come one after the other, of a kind drawn by lot.
+/// Clients that are started one after another; the kind of each is drawn at random.
 pub(crate) struct Besiegers<'a> {
     pub(crate) seed: u64,
     state: u64,
@@ -159,7 +159,7 @@ impl<'a> Besiegers<'a> {
         }
     }
 
-    /// The number of clients of each kind.
+    /// Words with the number of clients of each kind.
     pub(crate) fn sent(&self) -> String {
         let [killed, stopped, slow, garbage, reset] = self.counts;
         format!(
@@ -169,7 +169,7 @@ impl<'a> Besiegers<'a> {
 
     pub(crate) fn send(&mut self, count: usize) {
         for _ in 0..count {
-            // Processes are dear: two of ten.
+            // Processes cost much time, so only two clients of ten are processes.
             let kind = match self.draw(10) {
                 0 => self.kill(),
                 1 => self.stop(),
@@ -181,7 +181,7 @@ impl<'a> Besiegers<'a> {
         }
     }
 
-    /// All of them leave, each in its way.
+    /// Ends all clients that are left: kills processes and closes connections.
     pub(crate) fn leave(&mut self) {
         for mut child in self.killed.drain(..).chain(self.stopped.drain(..)) {
             child.kill().unwrap();
@@ -190,7 +190,7 @@ impl<'a> Besiegers<'a> {
         self.slow.clear();
     }
 
-    /// A number below `bound`, the same in every run. //= Marsaglia, Xorshift RNGs, 2003
+    /// A random number below `bound`; the sequence is the same in every run. //= Marsaglia, Xorshift RNGs, 2003
     fn draw(&mut self, bound: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -215,8 +215,8 @@ impl<'a> Besiegers<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The number of clients that hold their connections at a time; iperf3's protocol has one test at a time,
-    /// and refuses others.
+    /// The number of clients that may hold their connections at the same time; iperf3's protocol has one test at a
+    /// time, and refuses others.
     fn at_a_time(&self, many: usize) -> usize {
         match self.door {
             Door::Own(_) => many,
@@ -224,7 +224,7 @@ impl<'a> Besiegers<'a> {
         }
     }
 
-    /// Measures, until it is killed at some moment of it.
+    /// Starts a client that measures, and kills one of those running at a random time.
     fn kill(&mut self) -> usize {
         let child = self.child();
         self.killed.push_back(child);
@@ -238,7 +238,7 @@ impl<'a> Besiegers<'a> {
         0
     }
 
-    /// Measures, until it stands still at some moment of it; is killed much later.
+    /// Starts a client that measures and stops it at a random time; it is killed much later.
     fn stop(&mut self) -> usize {
         let child = self.child();
         thread::sleep(Duration::from_micros(self.draw(20_000)));
@@ -252,11 +252,11 @@ impl<'a> Besiegers<'a> {
         1
     }
 
-    /// Says a byte now and then.
+    /// Opens a connection, and sends one byte on each of the slow ones.
     fn trickle(&mut self) -> usize {
         self.slow.extend(dial(Ipv4Addr::LOCALHOST, self.address));
         for mut stream in &self.slow {
-            // The server has had enough of some.
+            // The server may have closed some of them, so errors are ignored.
             let _ = stream.write(b"L");
         }
         if self.slow.len() > SLOW {
@@ -265,13 +265,13 @@ impl<'a> Besiegers<'a> {
         2
     }
 
-    /// Sends nonsense, from the first byte on or after a valid beginning.
+    /// Sends garbage, either from the first byte on or after a valid beginning.
     fn babble(&mut self) -> usize {
         let drawn = self.draw(3);
         let mut words = match (&self.door, drawn) {
             (_, 0) => Vec::new(),
             (Door::Iperf3, 1) => COOKIE.to_vec(),
-            // Parameters with a length that promises more bytes than follow.
+            // The parameters' length is larger than the bytes that follow.
             (Door::Iperf3, _) => [COOKIE.as_slice(), &[0, 0, 0, 60], b"{\"tcp\":true,"].concat(),
             (Door::Own(_), 1) => hello(Kind::Control),
             (Door::Own(_), _) => hello(Kind::Data),
@@ -280,7 +280,7 @@ impl<'a> Besiegers<'a> {
         words.extend((0..length).map(|_| self.draw(256) as u8));
         if let Ok(mut stream) = dial(Ipv4Addr::LOCALHOST, self.address) {
             let _ = stream.write_all(&words);
-            // Some wait for what the server has to say.
+            // Some clients wait for a reply of the server.
             if self.draw(2) == 0 && length > 200 {
                 let _ = stream.read(&mut [0; 200]);
             }
@@ -288,7 +288,7 @@ impl<'a> Besiegers<'a> {
         3
     }
 
-    /// Says some of what it should, and is gone as a crash makes it.
+    /// Sends a part of a valid beginning, then resets the connection as a crash would.
     fn reset(&mut self) -> usize {
         let words = match self.door {
             Door::Own(_) => hello(Kind::Control),
@@ -303,7 +303,7 @@ impl<'a> Besiegers<'a> {
     }
 }
 
-/// Debian's iperf3 as a client of this server.
+/// A command that runs Debian's iperf3 as a client of this server.
 pub(crate) fn iperf3(address: SocketAddr) -> Command {
     let mut command = Command::new("iperf3");
     let (host, port) = (address.ip().to_string(), address.port().to_string());

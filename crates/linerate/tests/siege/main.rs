@@ -1,8 +1,8 @@
-//! `linerate serve` under siege: clients of all kinds in a row, crowds, a lack of descriptors, stops. The tests
-//! assert counts (descriptors, threads, memory, wake-ups) and no times.
+//! `linerate serve` under siege: clients of all kinds one after another, crowds, a lack of descriptors, stops. The
+//! tests assert counts (descriptors, threads, memory, wake-ups) and no times.
 //!
-//! This program starts itself again as the clients that are killed and stopped. `LINERATE_TEST_CLIENTS=10000`
-//! starts that many, and prints the server's descriptors and memory after each tenth of them.
+//! This program also acts as the clients that are killed and stopped. `LINERATE_TEST_CLIENTS=10000` starts that many
+//! clients, and prints the server's descriptors and memory after each tenth of them.
 #![expect(
     clippy::unwrap_used,
     reason = "a test without the harness, which the lint does not take for one"
@@ -26,19 +26,20 @@ use linerate_test::program::{self, outcome_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use served::{Served, eventually, steady};
 
-/// Clients in a test.
+/// Number of clients in a test.
 const CLIENTS: usize = 300;
-/// Connections of a crowd, where the limit of descriptors allows them.
+/// Number of connections of a crowd, if the limit of descriptors allows it.
 const CROWD: usize = 10_000;
-/// Descriptors that a server may hold for one address, with some for connections that come and go.
+/// Descriptors that a server may hold for one client address, with a margin for connections that are just opened or
+/// closed.
 const HELD_OF_ONE: usize = 32 + 8;
-/// The variation of the memory that the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: if each
-/// leaked its buffer of 64 KiB, the growth would be five times as large.
+/// Variation of the memory that the allocator keeps, in KiB. Of 10,000 clients 2,000 have sessions: if each leaked its
+/// buffer of 64 KiB, the growth would be five times as large.
 const GROWTH_KIB: u64 = 24 * 1024;
-/// Memory that a server may allocate before its first client. The program itself takes 10 MiB, which
-/// `benches/own` measures on a release build. Tables that the loader relocates count as well.
+/// Memory that a server may allocate before its first client, in KiB. The program itself uses 10 MiB, which
+/// `benches/own` measures on a release build. Tables that the loader relocates count too.
 const IDLE_KIB: u64 = 3072;
-/// Names that start with `long::` are left to `./test.sh --long`.
+/// The cases. Those whose names start with `long::` are run only by `./test.sh --long`.
 const CASES: [(&str, fn()); 8] = [
     ("an_idle_server_is_small_and_sleeps", idle),
     ("long::clients_of_all_kinds_leave_nothing", all_kinds),
@@ -66,9 +67,9 @@ fn main() {
 fn idle() {
     let server = Served::start(&Key::generate(), &["--iperf3=0"]);
     let (resident, own) = (server.resident_kib(), server.own_kib());
-    // It sleeps after a session as it does before the first.
+    // The server must sleep after a session as it does before the first one.
     server.serves();
-    // It may still be on its way to sleep.
+    // Some of the server's threads may not sleep yet.
     let before = steady(Duration::from_millis(200), || server.switches());
     thread::sleep(Duration::from_secs(5));
     assert_eq!(server.switches(), before, "it woke up in 5 s without work");
@@ -83,7 +84,7 @@ fn all_kinds() {
     let server = Served::start(&key, &["--iperf3=0"]);
     let besiegers = Besiegers::new(server.address, Door::Own(&key));
     besiege(&server, besiegers, CLIENTS);
-    // The log is limited to ten lines a second. The number of the next session says how many there were.
+    // The log is limited to ten lines a second. The number of the next session shows how many sessions there were.
     thread::sleep(Duration::from_secs(1));
     server.serves();
     let number = |line: &String| {
@@ -91,7 +92,7 @@ fn all_kinds() {
         rest.split(' ').next()?.parse::<usize>().ok()
     };
     let most = || server.lines().iter().filter_map(number).max();
-    // Besides those that were only to see whether it serves.
+    // Ten sessions were opened only to check that the server serves; there must be more than these.
     assert!(eventually(|| most() > Some(10 + 10)), "{:?}", most());
     server.stopped();
 }
@@ -103,26 +104,27 @@ fn iperf3_kinds() {
     let key = Key::generate();
     let server = Served::start(&key, &["--iperf3=0"]);
     let besiegers = Besiegers::new(server.iperf3, Door::Iperf3);
-    // A test at a time: each of those that come in vain is soon gone.
+    // iperf3's protocol has one test at a time: clients that are refused end soon.
     besiege(&server, besiegers, CLIENTS / 3);
-    // The last one may still have the place.
+    // The last client may still be in its test.
     assert!(eventually(|| {
         let honest = iperf3(server.iperf3).args(["-n", "1M"]).output().unwrap();
         honest.status.success()
     }));
     let lines = server.lines();
-    // Of lines that are much alike only some are written.
+    // Of many similar log lines only some are written.
     let begun = |l: &String| l.contains("2 streams");
     assert!(lines.iter().any(begun), "no test began: {lines:?}");
     server.stopped();
 }
 
-/// This many clients, or as many as the variable asks for; prints the server's resources after each tenth.
+/// Starts this many clients, or as many as `LINERATE_TEST_CLIENTS` sets; prints the server's resources after each
+/// tenth.
 fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
     let wanted = std::env::var("LINERATE_TEST_CLIENTS").ok();
     let count = wanted.map_or(clients, |text| text.parse().unwrap());
     println!("  seed {:#x}", besiegers.seed);
-    // What is opened or allocated once and for good is so after the first tenth.
+    // Whatever is opened or allocated once has been opened or allocated after the first tenth.
     let mut first = None;
     for tenth in 1..=10 {
         besiegers.send(count / 10);
@@ -138,7 +140,7 @@ fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
     println!("  {}", besiegers.sent());
 }
 
-/// Descriptors that this program may have.
+/// Raises this program's limit of descriptors, and returns it.
 fn descriptors() -> usize {
     let now = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: now.maximum, maximum: now.maximum };
@@ -164,7 +166,7 @@ fn crowd() {
             });
             crowd.collect::<Vec<_>>()
         });
-        // While they come, and while they are all there.
+        // An honest client is served while the crowd connects, and while all of the crowd is connected.
         assert!(eventually(|| come.load(Ordering::Relaxed) > many / 4));
         run_once(server.address, &key);
         let idle = idle.join().unwrap();
@@ -199,7 +201,7 @@ fn lack() {
         over.store(true, Ordering::Relaxed);
         assert!(ran.is_ok(), "{:?}", server.lines());
     });
-    // A session takes all that one address may have: the next client is served once it has left.
+    // This session uses all streams that one address may have: the next client is served once it has ended.
     let mut full = connect(server.address, &key).unwrap();
     let refused = (0..100).find_map(|id| full.prepare(&clients::set(id, 6)).err());
     let refused = refused.unwrap().to_string();
@@ -230,7 +232,7 @@ fn busy() {
     server.serves();
     server.logged("refused, the maximum number of sessions is open");
     server.stopped();
-    // As a user meets it.
+    // The built program as a client, as a user sees it.
     let server = Served::start(&key, &["--max-clients", "1", "--open"]);
     let port = server.address.port().to_string();
     let mut first = clients::connect_open(server.address).unwrap();
@@ -285,10 +287,14 @@ fn stop() {
     let trouble = step.unwrap().trouble.unwrap();
     assert!(trouble.what.contains("lost the far end"), "{trouble:?}");
     assert_eq!(stranger.read(&mut [0; 8]).unwrap_or(0), 0);
-    let told = idle.prepare(&clients::set(0, 1)).unwrap_err();
-    assert!(told.to_string().contains("the server was stopped"), "{told}");
-    // Exit code 0, after the last session's line.
+    let reported = idle.prepare(&clients::set(0, 1)).unwrap_err();
+    assert!(reported.to_string().contains("the server was stopped"), "{reported}");
+    // The server ends with exit code 0, after the line of the last session.
     server.ends();
-    let told = |l: &&String| l.contains(": the server was stopped");
-    assert!(eventually(|| server.lines().iter().filter(told).count() == 2), "{:?}", server.lines());
+    let result_of = |l: &&String| l.contains(": the server was stopped");
+    assert!(
+        eventually(|| server.lines().iter().filter(result_of).count() == 2),
+        "{:?}",
+        server.lines()
+    );
 }

@@ -1,4 +1,4 @@
-//! The server under siege, a process of its own, and what it holds.
+//! The server under siege, which is its own process, and the resources that it holds.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::clients::connect;
 
-/// Long enough for anything that should happen at all.
+/// Time limit of waits, long enough for everything that should happen.
 const LONG: Duration = Duration::from_secs(30);
 
 pub(crate) fn eventually(mut what: impl FnMut() -> bool) -> bool {
@@ -28,17 +28,17 @@ pub(crate) fn eventually(mut what: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Kinds of netlink that a server asks: routing, generic and socket diagnosis.
+/// Kinds of netlink sockets that a server uses: routing, generic and socket diagnosis.
 const KINDS_OF_NETLINK: usize = 3;
 
-/// The netlink sockets of this machine, as links of descriptors name them.
+/// The netlink sockets of this machine, in the form of links in /proc/PID/fd.
 fn netlink() -> HashSet<String> {
     let sockets = fs::read_to_string("/proc/net/netlink").unwrap();
     let inodes = sockets.lines().skip(1).filter_map(|line| line.split_whitespace().last());
     inodes.map(|inode| format!("socket:[{inode}]")).collect()
 }
 
-/// A reading that three samples in a row, at this distance, agree on: a machine may have stood still between
+/// A reading that three samples in a row agree on, `apart` from each other: the machine may have stood still between
 /// two of them.
 pub(crate) fn steady<T: PartialEq + Copy>(apart: Duration, look: impl Fn() -> T) -> T {
     let (mut seen, mut alike) = (look(), 1);
@@ -51,7 +51,7 @@ pub(crate) fn steady<T: PartialEq + Copy>(apart: Duration, look: impl Fn() -> T)
     seen
 }
 
-/// What a process holds.
+/// Resources that a process holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Held {
     pub(crate) descriptors: usize,
@@ -64,10 +64,10 @@ impl fmt::Display for Held {
     }
 }
 
-/// `linerate serve`, until it is dropped.
+/// A running `linerate serve`; it is killed when this value is dropped.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
-    /// Where it speaks iperf3's protocol, if it was asked to.
+    /// Address for iperf3 clients, if the options enable it.
     pub(crate) iperf3: SocketAddr,
     key: Key,
     child: Mutex<Child>,
@@ -77,12 +77,12 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// With these options; port 0 of iperf3 is a free one.
+    /// Starts a server with these options; `--iperf3=0` chooses a free port.
     pub(crate) fn start(key: &Key, options: &[&str]) -> Self {
         Self::start_with(key, options, None)
     }
 
-    /// With this many descriptors.
+    /// Starts a server with these options and this limit of descriptors.
     pub(crate) fn start_with(key: &Key, options: &[&str], descriptors: Option<u32>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let [port, iperf3] = free_ports();
@@ -97,9 +97,9 @@ impl Served {
         command.env("HOME", home.path()).env("LINERATE_KEY", key.text());
         let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let (told, sink) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&lines));
+        let (reported, sink) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&lines));
         thread::spawn(move || {
-            for line in told.lines().map_while(Result::ok) {
+            for line in reported.lines().map_while(Result::ok) {
                 sink.lock().unwrap().push(line);
             }
         });
@@ -120,13 +120,13 @@ impl Served {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Waits for a line.
+    /// Waits for a log line that contains `part`.
     pub(crate) fn logged(&self, part: &str) {
         let seen = || self.lines().iter().any(|line| line.contains(part));
         assert!(eventually(seen), "no `{part}` in {:?}", self.lines());
     }
 
-    /// Checks that it admits a client with the key; clients that have just left may still hold their places.
+    /// Checks that the server admits a client with the key; clients that have just left may still hold their places.
     pub(crate) fn serves(&self) {
         assert!(eventually(|| connect(self.address, &self.key).is_ok()));
     }
@@ -135,8 +135,8 @@ impl Served {
         format!("/proc/{}/{what}", self.pid.as_raw_nonzero())
     }
 
-    /// Its descriptors, without those of its netlink sockets. It keeps one socket for each kind of query, and
-    /// opens a new one after a query that the kernel refused, so their number depends on the last query.
+    /// The descriptors and threads of the server, without its netlink sockets. It keeps one of these for each kind of
+    /// query, and opens a new one after a query that the kernel refused, so their number depends on the last query.
     pub(crate) fn held(&self) -> Held {
         let open = self.open();
         let kernel = netlink();
@@ -148,7 +148,7 @@ impl Served {
         }
     }
 
-    /// Each thing that it holds open.
+    /// The targets of the server's descriptors, as links in /proc name them.
     pub(crate) fn open(&self) -> Vec<String> {
         let all = fs::read_dir(self.proc("fd")).unwrap();
         let link = |entry: fs::DirEntry| fs::read_link(entry.path()).ok();
@@ -156,12 +156,12 @@ impl Served {
         links.map(|l| l.display().to_string()).collect()
     }
 
-    /// What it holds once all sessions have ended.
+    /// The resources that the server holds once all sessions have ended.
     pub(crate) fn settled(&self) -> Held {
         steady(Duration::from_millis(500), || self.held())
     }
 
-    /// It comes to hold no more than that again.
+    /// Waits until the server holds exactly these resources.
     pub(crate) fn holds(&self, wanted: Held) {
         let settled = eventually(|| self.held() == wanted);
         assert!(settled, "{wanted} wanted, {} held: {:?}", self.held(), self.open());
@@ -171,8 +171,8 @@ impl Served {
         self.memory_kib("VmRSS:")
     }
 
-    /// Resident memory that it allocated itself. The kernel decides how many pages of the program's file are
-    /// resident as well, and a test build has more of them.
+    /// Resident memory that the server allocated itself, in KiB. Resident pages of the program's file are not counted:
+    /// the kernel decides on their number, and a test build has more of them.
     pub(crate) fn own_kib(&self) -> u64 {
         self.memory_kib("RssAnon:")
     }
@@ -182,10 +182,10 @@ impl Served {
         number(&text, what)
     }
 
-    /// Times that its threads have gone to sleep by themselves: once for each time that one woke up.
+    /// Number of times that the server's threads went to sleep by themselves: once for each wake-up.
     pub(crate) fn switches(&self) -> u64 {
         let threads = fs::read_dir(self.proc("task")).unwrap();
-        // One that has ended meanwhile does not wake up any more.
+        // A thread that has ended in the meantime wakes up no more.
         let alive = threads.filter_map(|thread| {
             let status = thread.unwrap().path().join("status");
             fs::read_to_string(status).ok()
@@ -193,18 +193,18 @@ impl Served {
         alive.map(|text| number(&text, "voluntary_ctxt_switches:")).sum()
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM to the server.
     pub(crate) fn end(&self) {
         kill_process(self.pid, Signal::TERM).unwrap();
     }
 
-    /// It is asked to end, and does so in order.
+    /// Ends the server by SIGTERM, and checks that it ends in order.
     pub(crate) fn stopped(&self) {
         self.end();
         self.ends();
     }
 
-    /// It ends in order. It was asked to, once: a second signal ends it at once.
+    /// Checks that the server, which got one SIGTERM, ends in order: a second signal would end it at once.
     pub(crate) fn ends(&self) {
         let mut child = self.child.lock().unwrap();
         let mut code = None;

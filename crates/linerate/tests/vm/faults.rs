@@ -1,12 +1,12 @@
-//! Faults of a path with RDMA: two Soft-RoCE ports of the guest with a wire between them.
+//! Faults of an RDMA path: two Soft-RoCE ports of the guest with a wire between them.
 
 use serde_json::Value;
 
 use super::guest::{Guest, PROGRAM};
 use super::rdma::serving;
 
-/// Two ports with a bridge between them. A serving end is at the second one, which connections from this host reach from
-/// the address of the first one.
+/// Makes two ports with a bridge between them. `linerate serve` is reached at the address of the second port, and
+/// connections from this host to it have the address of the first port.
 const WIRE: &str = r"modprobe -a veth bridge sch_netem rdma_rxe ib_uverbs
 ip link add name verbs4 type bridge
 ip link set verbs4 mtu 4500 up
@@ -26,7 +26,7 @@ for n in 0 1; do
 done
 ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1";
 
-/// Ends the serving end and removes the ports.
+/// Ends `linerate serve` and removes the ports.
 pub(crate) const NO_WIRE: &str = "pkill -f '[s]erve --open'
 rdma link delete rxe0
 rdma link delete rxe1
@@ -37,21 +37,22 @@ for name in accept_local rp_filter arp_ignore; do
   echo 0 >/proc/sys/net/ipv4/conf/all/$name
 done";
 
-/// The result of a run over the wire.
+/// The result of a run over the wire, with these options.
 fn ran(guest: &mut Guest, words: &str) -> Value {
-    let told = guest.ask(&format!(
+    let reported = guest.ask(&format!(
         "{PROGRAM} run 10.9.7.2 --open --engine rdma {words} --direction forward --quiet --json"
     ));
-    serde_json::from_str(&told).unwrap()
+    serde_json::from_str(&reported).unwrap()
 }
 
-/// What a run names as a limit, or leaves as one of several that it cannot tell apart: a busy machine adds others.
+/// The limits that a run names, and the unknowns, which include causes that it cannot tell apart: a busy machine adds
+/// others.
 fn suspects(result: &Value) -> String {
     let verdict = &result["verdict"];
     format!("{} {}", verdict["limits"], verdict["unknown"])
 }
 
-/// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
+/// Loss of the sender's packets must be named. Loss of acknowledgements costs almost nothing, and must not be named.
 pub(crate) fn loss(guest: &mut Guest) {
     serving(guest, WIRE);
     for (port, op, wanted) in [
@@ -75,7 +76,7 @@ pub(crate) fn loss(guest: &mut Guest) {
     guest.ask(NO_WIRE);
 }
 
-/// A queue that runs dry on a long path is named, and one that is long enough is not.
+/// A queue of requests that runs empty on a long path must be named, and one that is long enough must not.
 pub(crate) fn queues(guest: &mut Guest) {
     serving(guest, WIRE);
     guest.ask("for n in 0 1; do tc qdisc add dev between$n root netem delay 2ms limit 10000; done");
@@ -88,19 +89,20 @@ pub(crate) fn queues(guest: &mut Guest) {
         let result = ran(guest, &format!("{words} --time 40s"));
         let limits = result["verdict"]["limits"].as_array().unwrap();
         let is_limit = |cause: &str| limits.iter().any(|limit| limit["cause"] == cause);
-        // A busy machine may leave it open, but suspects the other one no more than an idle one.
+        // On a busy machine the cause may be unknown, but the other cause must not be suspected more than on an idle
+        // one.
         let unknown = result["verdict"]["unknown"].to_string();
         let found = depth.map(|cause| is_limit(cause) || unknown.contains(cause));
         assert_eq!(found, wanted, "{words}: {}", result["verdict"]);
-        // A probe goes by the same wire as the load.
+        // Round trips go over the same wire as the load.
         let idle = result["latency"]["idle"]["p50_ns"].as_u64();
         assert!(idle.is_none_or(|idle| idle > 4_000_000), "{words}: {result}");
     }
     guest.ask(NO_WIRE);
 }
 
-/// Takes the link of the second port down again and again, from when the load runs: a run is refused at a port that is
-/// down when it begins.
+/// Takes the link of the second port down again and again, once the load is running: a run is refused if a port is down
+/// when it begins.
 const FLAPS: &str = r"sent() { cat /sys/class/net/verbs0/statistics/tx_bytes; }
 (
   before=$(sent)
@@ -114,7 +116,7 @@ const FLAPS: &str = r"sent() { cat /sys/class/net/verbs0/statistics/tx_bytes; }
 echo $! >/run/flaps";
 const NO_FLAPS: &str = "kill $(cat /run/flaps); sleep 0.5; ip link set between1 up; sleep 1";
 
-/// A fault, how it is made and undone, and what a run names with it.
+/// A fault, the commands that plant and remove it, the options of the run, and the cause that must be named.
 struct Fault {
     plant: &'static str,
     undo: &'static str,
@@ -122,7 +124,7 @@ struct Fault {
     cause: Option<&'static str>,
 }
 
-/// Small packets, a receiver without requests, and a link that goes down are named.
+/// Small packets, a receiver without posted requests, and a link that goes down must be named.
 pub(crate) fn ports(guest: &mut Guest) {
     serving(guest, WIRE);
     for fault in [

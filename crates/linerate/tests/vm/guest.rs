@@ -1,4 +1,4 @@
-//! The virtual machine that the cases ask.
+//! The virtual machine in which the cases run scripts.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use super::document::document;
 
-/// The longest time for an answer. A busy machine needs a hundredth of it.
+/// Longest time of a script. A busy machine needs a hundredth of it.
 const WITHIN: Duration = Duration::from_secs(300);
-/// The built program in the guest, on a file system of the guest's own.
+/// Path of the built program in the guest, on a file system that only the guest has.
 pub(crate) const PROGRAM: &str = "/run/linerate";
 
-/// What the scripts of questions begin with.
+/// Functions that every script may use.
 const WORDS: &str = r#"
 # The card in a slot.
 card() { echo "$(cat /sys/bus/pci/slots/$1/address).0"; }
@@ -41,7 +41,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Boots a machine with two nodes and five slots.
+    /// Boots the machine of these tests, with two NUMA nodes and five slots.
     pub(crate) fn boot() -> Result<Self, VmError> {
         Self::boot_as(&machine())
     }
@@ -53,20 +53,19 @@ impl Guest {
         Ok(guest)
     }
 
-    /// The output of a shell script. It runs in its own mount namespace, so that planted mounts disappear with
-    /// it.
+    /// The stdout of a shell script. It runs in its own mount namespace, so that planted mounts disappear with it.
     pub(crate) fn ask(&mut self, script: &str) -> String {
         self.ask_apart(&["--mount"], script)
     }
 
-    /// The same in other namespaces of its own, which are options of unshare.
+    /// The stdout of a shell script that runs in its own namespaces, which are given as options of unshare.
     pub(crate) fn ask_apart(&mut self, namespaces: &[&str], script: &str) -> String {
         let script = format!("set -e\n{WORDS}\n{script}");
         let program = Program::new("unshare").args(namespaces);
         let program = program.args(["sh", "-c", &script]);
         let done = self.run(&program.current_dir("/"));
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{script}\n{}: {told}", done.status);
+        let reported = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{script}\n{}: {reported}", done.status);
         String::from_utf8(done.stdout).unwrap()
     }
 
@@ -74,19 +73,19 @@ impl Guest {
         self.vm.run(program, WITHIN).unwrap()
     }
 
-    /// The output of `linerate host` after a script has planted something.
+    /// The document of `linerate host` after a script has planted something.
     pub(crate) fn host(&mut self, script: &str) -> Value {
         document(&self.ask(&format!("{script}\n{PROGRAM} host --json")))
     }
 
-    /// A card's address.
+    /// PCI address of the card in a slot.
     pub(crate) fn card(&mut self, slot: usize) -> String {
         self.ask(&format!("card {slot}")).trim().to_owned()
     }
 }
 
 pub(crate) fn boot(spec: &Spec) -> Result<Vm, VmError> {
-    // Where the built program looks for them, if this cache is the user's.
+    // The built program searches this folder too, if the cache is that of the user.
     let kernels = cache().join("linerate/kernels");
     Vm::boot(spec, &Kernel::find(&kernels)?)
 }

@@ -1,7 +1,7 @@
 //! The report of `linerate host` on a machine whose hardware is known.
 //!
-//! QEMU cannot make a card that is better than its slot. So the links of cards are planted, by files that
-//! replace those of sysfs. The slots and the nodes are real.
+//! QEMU cannot make a card that is better than its slot. So the links of cards are planted, by files that are mounted
+//! over those of sysfs. The slots and the nodes are those of the guest.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::document::document;
 use super::guest::Guest;
 
-/// Gaps that a guest may have: its clocks are not shown, and older kernels do not tell all.
+/// Gaps that a guest may have: it shows no clock frequencies, and older kernels lack some readings.
 const GAPS: [&str; 3] = ["facts.cpu.governor", "facts.tunables", "facts.nic.pollers"];
 
 fn device<'a>(document: &'a Value, address: &str) -> &'a Value {
@@ -33,14 +33,14 @@ fn odd(document: &Value) -> Vec<String> {
     texts(document, "findings", "id")
 }
 
-/// No gaps but those of every guest.
+/// Checks that there are no gaps but those of every guest.
 fn whole(document: &Value) {
     for gap in texts(document, "unknown", "what") {
         assert!(GAPS.contains(&gap.as_str()), "{}", document["unknown"]);
     }
 }
 
-/// A link of this many billion transfers per second, and lanes.
+/// The speed and the lanes of a link, as in the document; `giga` is in GT/s.
 fn link(giga: f64, lanes: u64) -> (Value, Value) {
     (json!((giga * 1e9) as u64), json!(lanes))
 }
@@ -69,7 +69,7 @@ pub(crate) fn facts(guest: &mut Guest) {
         let node = &got["nodes"][id];
         assert_eq!((&node["node"], &node["cpus"]), (&json!(id), &json!(cpus)));
         assert_eq!(node["distances"], json!(distances));
-        // The kernel keeps some for itself.
+        // The kernel reserves some memory for itself.
         let memory = node["memory_bytes"].as_u64().unwrap();
         assert!((600 << 20..=768 << 20).contains(&memory), "{memory}");
     }
@@ -87,7 +87,7 @@ pub(crate) fn facts(guest: &mut Guest) {
         assert_eq!(link_of(card, "link_max"), link(2.5, 1));
         assert_eq!(card["payload_bytes"], 128);
     }
-    // A slot with nothing in it is a port with nothing below.
+    // An empty slot is a root port without a device below it.
     let ports = got["pci"].as_array().unwrap().iter();
     let empty: Vec<_> = ports
         .filter(|d| d["port"] == "root port" && link_of(d, "link_max") == link(2.5, 1))
@@ -98,7 +98,7 @@ pub(crate) fn facts(guest: &mut Guest) {
 }
 
 pub(crate) fn ports_and_disks(guest: &mut Guest) {
-    // The names of ports go by the order in which drivers were loaded.
+    // The names of ports depend on the order in which drivers were loaded.
     let script = "for slot in 2 3 5; do ls /sys/bus/pci/devices/$(card $slot)/net \
                   /sys/bus/pci/devices/$(card $slot)/virtio*/net 2>/dev/null || :; done";
     let listed = guest.ask(script);
@@ -132,7 +132,7 @@ pub(crate) fn ports_and_disks(guest: &mut Guest) {
     guest.ask(&format!("ip link set {wide} down mtu 1500; ip link set {virt} down"));
 }
 
-/// A card of 8 GT/s x8 in slot 5, which gives 8 GT/s x4, and the same in slot 2, which suits it.
+/// Plants a card of 8 GT/s x8 in slot 5, which has 8 GT/s x4, and such a card in slot 2, which has enough lanes.
 const CARDS: &str = "
     link $(card 5) max 8.0 8; link $(card 5) current 8.0 4; link $(port 5) current 8.0 4
     link $(card 2) max 8.0 8; link $(card 2) current 8.0 8; link $(port 2) current 8.0 8\n";
@@ -140,8 +140,9 @@ const CARDS: &str = "
 pub(crate) fn narrow_slot(guest: &mut Guest) {
     let got = guest.host(CARDS);
     assert_eq!(odd(&got), ["pcie-slot"], "{}", got["findings"]);
-    let told = &got["findings"][0];
-    let (subject, what) = (told["subject"].as_str().unwrap(), told["what"].as_str().unwrap());
+    let reported = &got["findings"][0];
+    let (subject, what) =
+        (reported["subject"].as_str().unwrap(), reported["what"].as_str().unwrap());
     assert!(subject.starts_with(&guest.card(5)), "{subject}");
     assert!(what.contains("8 GT/s x8 (63 Gb/s)"), "{what}");
     assert!(what.contains("8 GT/s x4 (31.5 Gb/s)"), "{what}");
@@ -173,7 +174,7 @@ pub(crate) fn unknown_node(guest: &mut Guest) {
 
 pub(crate) fn remote_interrupts(guest: &mut Guest) {
     let port = guest.ask("ls /sys/bus/pci/devices/$(card 2)/net").trim().to_owned();
-    // An interrupt moves when it is next raised, so unanswered packets are sent.
+    // An interrupt moves to another CPU when it is next raised, so packets without a reply are sent.
     let served_by = |cpu: u32| {
         format!(
             "ip link set {port} up
@@ -186,7 +187,7 @@ pub(crate) fn remote_interrupts(guest: &mut Guest) {
              done\n"
         )
     };
-    // The card is on node 1, and so is CPU 2.
+    // The card and CPU 2 are on node 1; CPU 1 is on node 0.
     let near = guest.host(&served_by(2));
     assert_eq!(odd(&near), [""; 0], "{}", near["findings"]);
     let far = guest.host(&served_by(1));
@@ -206,7 +207,7 @@ pub(crate) fn offline_cpu(guest: &mut Guest) {
 }
 
 pub(crate) fn nonsense(guest: &mut Guest) {
-    // The kernel's own words for what it does not know are no nonsense.
+    // The kernel's own values for an unknown link are no gap and no oddity.
     let unknown = guest.host(
         "plant /sys/bus/pci/devices/$(card 2)/current_link_speed Unknown
          plant /sys/bus/pci/devices/$(card 2)/current_link_width 255",
@@ -227,7 +228,7 @@ pub(crate) fn nonsense(guest: &mut Guest) {
     }
 }
 
-/// Sets what is marked live to null, everywhere.
+/// Sets all fields whose names begin with `live_` to null.
 fn without_live(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -243,7 +244,7 @@ fn without_live(value: &mut Value) {
     }
 }
 
-/// Where two documents differ, in words: both of them whole fill a screen many times over.
+/// The differences of two documents, in words: the whole documents would be too long to read.
 fn unlike(a: &Value, b: &Value, at: &str) -> Vec<String> {
     let each = |names: Vec<String>| {
         let of = |value: &Value, name: &str| match value {
@@ -280,12 +281,12 @@ pub(crate) fn capture(guest: &mut Guest) {
         let file = guest.vm.shared().join(name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
         let output = command.args(["host", "--json", "--root"]).arg(&file).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{reported}");
         (std::fs::read_to_string(file).unwrap(), String::from_utf8(output.stdout).unwrap())
     };
-    let ((open, again), (masked, elsewhere)) = (here("open.json"), here("masked.json"));
-    assert_eq!(again, live);
+    let ((open, reread), (masked, elsewhere)) = (here("open.json"), here("masked.json"));
+    assert_eq!(reread, live);
 
     let (mut live, mut elsewhere) = (document(&live), document(&elsewhere));
     assert_eq!(odd(&elsewhere), ["pcie-slot"]);
@@ -294,7 +295,7 @@ pub(crate) fn capture(guest: &mut Guest) {
     for system in live["filesystems"].as_array_mut().unwrap() {
         system["point"] = json!("/masked");
     }
-    // Hardware addresses are masked.
+    // Hardware addresses are masked, so they are not compared.
     for page in [&mut live, &mut elsewhere] {
         for port in page["ports"].as_array_mut().unwrap() {
             port["hardware_address"] = json!(null);
@@ -304,12 +305,12 @@ pub(crate) fn capture(guest: &mut Guest) {
     without_live(&mut elsewhere);
     let unlike = unlike(&live, &elsewhere, "");
     assert_eq!(unlike, [""; 0]);
-    // The address of a card, as netlink has it.
+    // Hardware address of a card's port, as the hexadecimal bytes of a netlink reply.
     let address = "525400000002";
     assert!(open.contains(address) && !masked.contains(address));
 }
 
-/// A target by TCP in the guest itself, with this many portals, and a controller for each.
+/// Makes an NVMe/TCP target in the guest itself, with the portals in $PORTS, and a controller for each.
 const TARGET: &str = "
     modprobe -a nvmet nvmet-tcp nvme-tcp null_blk
     ip link set lo up
@@ -365,7 +366,7 @@ pub(crate) fn ways(guest: &mut Guest) {
         }
         let gaps = texts(&got, "unknown", "why");
         assert!(!gaps.iter().any(|why| why.contains("nvme1")), "{gaps:?}");
-        // One policy for both disks.
+        // Both disks have the same policy, so there is one finding.
         let idle = got["findings"].as_array().unwrap();
         let idle: Vec<_> = idle.iter().filter(|odd| odd["id"] == "disk-path-idle").collect();
         assert_eq!(idle.len(), ports - 1, "{}", got["findings"]);

@@ -1,4 +1,4 @@
-//! An RDMA path by its layers: in one guest, where no wire lies between the ends, and between two.
+//! `linerate run --layers` on an RDMA path: within one guest, without a wire between the ends, and between two guests.
 
 use linerate_lab::vm::{Cable, CableEnd, Spec};
 use linerate_test::unwrapped;
@@ -10,7 +10,7 @@ use super::schema::fits;
 
 const LAYERS: [&str; 4] = ["verbs", "sockets", "program", "preload"];
 
-/// Verbs, sockets, and an ordinary program with and without the preload. Both ends of the preload are on one port.
+/// Measures all layers within one guest: verbs, sockets, and an ordinary program with and without the preload.
 pub(crate) fn one_guest(guest: &mut Guest) {
     beside(guest, |guest| {
         guest.ask("modprobe rdma_ucm");
@@ -19,13 +19,13 @@ pub(crate) fn one_guest(guest: &mut Guest) {
     });
 }
 
-/// The port of a guest at the end of a cable; ADDRESS is its own.
+/// Makes the RDMA port of a guest at one end of a cable; ADDRESS is replaced by the guest's address.
 const PORT: &str = "modprobe -a rdma_rxe ib_uverbs rdma_ucm
 ip addr add ADDRESS/24 dev eth0
 ip link set eth0 up
 rdma link add rxe0 type rxe netdev eth0";
 
-/// Two guests with a cable between them: first without RDMA at the far end, then with it.
+/// Measures all layers between two guests with a cable: first without RDMA on the far host, then with it.
 pub(crate) fn two_guests(_: &mut Guest) {
     let folder = tempfile::tempdir().unwrap();
     let [mut near, mut far] = [CableEnd::First, CableEnd::Second].map(|end| {
@@ -38,9 +38,9 @@ pub(crate) fn two_guests(_: &mut Guest) {
 
     far.ask("rdma link delete rxe0");
     let words = "bw 10.9.6.2 --open --engine rdma --time 1s --quiet";
-    let told = near.ask(&format!("{PROGRAM} {words} 2>&1 && exit 9 || true"));
+    let reported = near.ask(&format!("{PROGRAM} {words} 2>&1 && exit 9 || true"));
     let wanted = "the far end refused: the far host has no RDMA device";
-    assert!(unwrapped(&told).contains(wanted), "{told}");
+    assert!(unwrapped(&reported).contains(wanted), "{reported}");
     let layers = run(&mut near, "10.9.6.2", "--json || test $? = 3");
     let layers: Value = serde_json::from_str(&layers).unwrap();
     fits("study", &layers);
@@ -54,7 +54,7 @@ pub(crate) fn two_guests(_: &mut Guest) {
     println!("{}", run(&mut near, "10.9.6.2", ""));
 }
 
-/// The points of a layer.
+/// The points of the layer `name`.
 fn layer<'a>(layers: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     let all = layers["points"].as_array().unwrap();
     let of: Vec<_> = all.iter().filter(|point| point["values"][0] == name).collect();
@@ -65,14 +65,14 @@ fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
     guest.ask(&format!("{PROGRAM} run {far} --layers --open --events --time 30s --quiet {rest}"))
 }
 
-/// All layers have figures.
+/// Checks that all layers were measured.
 fn measured(guest: &mut Guest, far: &str) {
-    let told = run(guest, far, "--json");
-    let told: Value = serde_json::from_str(&told).unwrap();
-    fits("study", &told);
-    assert_eq!(told["complete"], true, "{told}");
+    let reported = run(guest, far, "--json");
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    fits("study", &reported);
+    assert_eq!(reported["complete"], true, "{reported}");
     for name in LAYERS {
-        for point in layer(&told, name) {
+        for point in layer(&reported, name) {
             assert!(point["samples"].as_u64() > Some(0), "{point}");
             let figure = point["figures"][0]["value"].as_f64();
             assert!(figure > Some(0.0), "{point}");
@@ -80,21 +80,22 @@ fn measured(guest: &mut Guest, far: &str) {
     }
 }
 
-/// A library that is missing, and a preload that leaves the connection to TCP: the first must not hide other layers.
+/// Checks runs without the preload library, and with a preload that leaves the connection to TCP: other layers must
+/// still be measured.
 fn without_preload(guest: &mut Guest) {
     let args = "lat 10.9.8.1 --open --engine program --preload --time 1s --quiet 2>&1";
     let ends_in = |guest: &mut Guest, before: &str, wanted: &str| {
-        let told = guest.ask(&format!("{before} {PROGRAM} {args} && exit 9 || true"));
-        assert!(unwrapped(&told).contains(wanted), "{told}");
+        let reported = guest.ask(&format!("{before} {PROGRAM} {args} && exit 9 || true"));
+        assert!(unwrapped(&reported).contains(wanted), "{reported}");
     };
-    // The server sees the files as they are.
+    // The mount hides the library only from this script, not from the server.
     let hidden = "mount -t tmpfs hidden /usr/lib/x86_64-linux-gnu/rsocket;";
     ends_in(guest, hidden, "no librspreload");
-    let told = guest.ask(&format!(
+    let reported = guest.ask(&format!(
         "{hidden} {PROGRAM} run 10.9.8.1 --layers --open --events --time 20s --quiet || test $? = 3"
     ));
-    let words = unwrapped(&told);
-    assert!(words.contains("no librspreload") && words.contains("verbs"), "{told}");
+    let words = unwrapped(&reported);
+    assert!(words.contains("no librspreload") && words.contains("verbs"), "{reported}");
     let no_device = "mount -t tmpfs hidden /dev/infiniband;";
     ends_in(guest, no_device, "connect failed through the preload library");
 }

@@ -19,7 +19,7 @@ pub(crate) fn programs(guest: &mut Guest) {
     let done = guest.run(&Program::new("no-such-program").current_dir("/"));
     assert_eq!(done.status.code(), Some(127));
 
-    // Files come back, and this machine's own are safe.
+    // Files in /out reach this machine, and other writes of the guest do not.
     let mark = "/etc/linerate-was-here";
     let done = guest.run(&shell(&format!("echo kept >/out/file; echo x >{mark}; cat {mark}")));
     assert_eq!(done.stdout, b"x\n");
@@ -36,22 +36,22 @@ pub(crate) fn command(_: &mut Guest) {
     };
     let script = "echo $((6 * 7)); echo told >&2; ls /sys/bus/pci/slots | wc -l; exit 5";
     let output = linerate(&["--", "sh", "-c", script]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.stdout, b"42\n3\n", "{told}");
-    assert_eq!(output.status.code(), Some(3), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.stdout, b"42\n3\n", "{reported}");
+    assert_eq!(output.status.code(), Some(3), "{reported}");
     for want in ["TCG", "told\n", "exit status: 5"] {
-        assert!(told.contains(want), "{want}: {told}");
+        assert!(reported.contains(want), "{want}: {reported}");
     }
     let output = linerate(&["--rdma", "--", "rdma", "link"]);
     let links = String::from_utf8_lossy(&output.stdout);
     for port in ["rxe0/1 state ACTIVE", "rxe1/1 state ACTIVE"] {
         assert!(links.contains(port), "{links}");
     }
-    // Without a terminal there is no shell.
+    // Without a terminal a shell is refused.
     let output = linerate(&[]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("needs a terminal") && told.contains("hint: "), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{reported}");
+    assert!(reported.contains("needs a terminal") && reported.contains("hint: "), "{reported}");
 }
 
 pub(crate) fn ends(guest: &mut Guest) {

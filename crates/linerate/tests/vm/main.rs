@@ -1,5 +1,5 @@
-//! `linerate host` in a virtual machine whose slots, nodes and cards are known, with planted faults;
-//! `linerate run` between two hosts in it; and tests of virtual machines themselves.
+//! `linerate host` in a virtual machine whose slots, nodes and cards are known, with planted faults; `linerate run`
+//! between two hosts in that machine; and tests of virtual machines themselves.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 #[path = "../command/document.rs"]
@@ -21,10 +21,10 @@ use linerate_lab::vm::VmError;
 use linerate_test::program::{self, Outcome, outcome_of};
 use linerate_test::skip;
 
-/// A case panics if it fails.
+/// A case in the guest; it panics if it fails.
 type Case = fn(&mut Guest);
 
-/// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
+/// The cases; the last one ends the guest. Those whose names start with `long::` are run only by `./test.sh --long`.
 const CASES: [(&str, Case); 28] = [
     ("facts_are_those_of_the_machine", host::facts),
     ("ports_and_disks_are_told_as_they_are", host::ports_and_disks),
@@ -36,7 +36,7 @@ const CASES: [(&str, Case); 28] = [
     ("a_capture_is_the_same_elsewhere", host::capture),
     ("long::a_disk_with_several_ways", host::ways),
     ("long::a_software_device_has_no_rate", host::software_device),
-    // It leaves interrupts where the CPU was not.
+    // This case leaves interrupts on another CPU than the one that was off.
     ("long::a_cpu_that_is_off", host::offline_cpu),
     ("long::a_path_while_the_clock_is_set", path::clock_set),
     ("long::a_path_with_a_rate_for_each_flow", path::flow_rate),
@@ -65,7 +65,7 @@ fn main() {
             }
         }
         Err(error) => {
-            // Without what machines are made of the cases are skipped, unless they are required.
+            // If the programs or the kernel for a machine are missing, the cases are skipped, unless they are required.
             let lacking = matches!(error, VmError::Missing { .. } | VmError::NoKernel { .. });
             assert!(lacking, "no virtual machine: {error}");
             skip("qemu", &format!("this needs a virtual machine: {error}"));

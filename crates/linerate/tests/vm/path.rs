@@ -1,4 +1,4 @@
-//! The verdict of a run between two hosts in the guest. Its kernel has features that this machine's may lack,
+//! The verdict of a run between two hosts in the guest. The guest's kernel has features that this machine's may lack,
 //! and its clock can be set.
 
 use linerate_judge::model::{Model, derive};
@@ -12,23 +12,23 @@ use super::guest::{Guest, PROGRAM};
 
 const HOSTS: &str = include_str!("hosts.sh");
 
-/// The rate that the router and the ports are set to, in bits per second of whole frames.
+/// The rate to which the router and the ports are set, in bits per second of whole frames.
 const RATE: f64 = 20e6;
-/// The share of it left for payload. A ramp costs some, and a short sample may begin with packets that had
-/// waited.
+/// Range of the goodput over [`RATE`]. Headers and the ramp take some, and a short sample may begin with packets that
+/// had been queued.
 const FILLED: std::ops::Range<f64> = 0.8..1.1;
 
-/// The results of a script with a run in it.
+/// The results of a script that makes a run.
 struct Measured {
     record: Record,
     model: Model,
     verdict: Verdict,
-    /// The script's output.
-    told: String,
+    /// The stdout of the script.
+    reported: String,
 }
 
 impl Measured {
-    /// What limits the goodput of the direction that was loaded. Its latency may have a cause of its own.
+    /// The limits of goodput in the loaded direction. Its latency may have another cause.
     fn limits(&self) -> Vec<&Limit> {
         let limits = self.verdict.limits.iter();
         limits
@@ -36,20 +36,20 @@ impl Measured {
             .collect()
     }
 
-    /// The first cause, in the direction that was loaded.
+    /// The first cause of a limit in the loaded direction.
     fn named(&self) -> Option<&str> {
         self.limits().first().map(|l| l.cause)
     }
 
-    /// Whether a cause is a finding and no other one is named. What parts it
-    /// from its rivals would take a trial, and time.
+    /// Whether a cause is a finding and no other cause is named as a limit. A trial that distinguishes it from others
+    /// would take too long.
     fn leaves(&self, cause: &str) -> bool {
         let mut answers = self.verdict.answers.iter();
         let found = answers.any(|a| a.cause == cause && a.outcome == "finding");
         found && self.named().is_none_or(|named| named == cause)
     }
 
-    /// What disturbed the direction that was loaded.
+    /// The disturbances of the loaded direction.
     fn disturbances(&self) -> impl Iterator<Item = &str> {
         let all = self.verdict.disturbances.iter();
         all.filter(|d| d.direction == Direction::Forward).map(|d| d.cause)
@@ -60,16 +60,15 @@ impl Measured {
         forward.base.goodput.mean
     }
 
-    /// What was judged, for a case that fails.
+    /// The limits, unknowns and answers in words, for a case that fails.
     fn words(&self) -> String {
         let Verdict { limits, unknown, answers, .. } = &self.verdict;
-        format!("{limits:#?}\n{unknown:#?}\n{answers:#?}\n{}", self.told)
+        format!("{limits:#?}\n{unknown:#?}\n{answers:#?}\n{}", self.reported)
     }
 }
 
-/// Plants something between and on two hosts, and measures the path: `--save $records` keeps the record.
-/// All that the script starts ends with it. Where the run says that it was disturbed it is asked again; `None` where
-/// it was each time.
+/// Runs a script that plants something between or on two hosts and measures the path: `--save $records` saves the
+/// record. All processes of the script end with it. A disturbed run is repeated; `None` if each run was disturbed.
 fn measured(guest: &mut Guest, name: &str, script: &str) -> Option<Measured> {
     let turn = turn();
     ask(&turn, || {
@@ -79,7 +78,7 @@ fn measured(guest: &mut Guest, name: &str, script: &str) -> Option<Measured> {
     })
 }
 
-/// Whether the machine neither stood still nor lost its CPUs to its host, in the direction that was loaded.
+/// Whether the machine neither stood still nor lost CPU time to its host, in the loaded direction.
 fn is_undisturbed(verdict: &Verdict) -> Result<(), ()> {
     let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
     let disturbances = verdict.disturbances.iter().map(|d| (d.cause, d.direction));
@@ -88,7 +87,7 @@ fn is_undisturbed(verdict: &Verdict) -> Result<(), ()> {
     if stolen || still { Err(()) } else { Ok(()) }
 }
 
-/// Planted: the verdict of an undisturbed run, whose machine stood still as well.
+/// Planted: the verdict of an undisturbed run, with the disturbance of a machine that stood still.
 fn a_disturbed_verdict_is_refused(verdict: &Verdict) {
     let mut verdict = verdict.clone();
     assert_eq!(is_undisturbed(&verdict), Ok(()));
@@ -106,13 +105,13 @@ fn a_disturbed_verdict_is_refused(verdict: &Verdict) {
 
 fn measured_once(guest: &mut Guest, name: &str, script: &str) -> Measured {
     let script = format!("{HOSTS}\nrecords=/out/{name}\nhosts\n{script}");
-    let told = guest.ask_apart(&["--mount", "--pid", "--fork", "--mount-proc"], &script);
+    let reported = guest.ask_apart(&["--mount", "--pid", "--fork", "--mount-proc"], &script);
     let store = Store::new(guest.vm.shared().join(name));
     let last = store.last().unwrap();
     let record = store.load(&last.to_string_lossy()).unwrap().record;
     let model = derive(&record);
     let verdict = judge(&model);
-    Measured { record, model, verdict, told }
+    Measured { record, model, verdict, reported }
 }
 
 pub(crate) fn clock_set(guest: &mut Guest) {
@@ -146,10 +145,10 @@ pub(crate) fn clock_set(guest: &mut Guest) {
         return;
     };
     assert_eq!(got.record.end, Some(End::Complete));
-    let uptimes: Vec<f64> = got.told.split_whitespace().map(|t| t.parse().unwrap()).collect();
+    let uptimes: Vec<f64> = got.reported.split_whitespace().map(|t| t.parse().unwrap()).collect();
     let within = ((uptimes[1] - uptimes[0]) * 1e9) as u64;
 
-    // The clock that nobody sets gives the duration: no time in the record may be longer.
+    // The uptime, which setting the clock does not change, gives the duration: no time in the record may be longer.
     let steps = &got.record.steps;
     assert!(steps.is_sorted_by_key(|step| step.began));
     for step in steps {
@@ -163,7 +162,7 @@ pub(crate) fn clock_set(guest: &mut Guest) {
             assert!(times.into_iter().all(|(time, _)| *time <= within));
         }
     }
-    // By the router's clock: the rate that passed through it.
+    // Goodput over the rate that the router lets pass.
     let filled = got.goodput() / RATE;
     assert!(FILLED.contains(&filled), "{filled}");
     let idle = got.model.idle.as_ref().and_then(|idle| idle.percentile(50.0));
@@ -209,11 +208,11 @@ pub(crate) fn pacing(guest: &mut Guest) {
         return;
     };
     assert!(got.leaves("pacing"), "{}", got.words());
-    // A machine that is short of time sends later than the pace allows, and never sooner.
+    // A busy machine sends later than the pace permits, and never sooner.
     let filled = got.goodput() / RATE;
     assert!(filled < FILLED.end, "{filled}");
-    // fq held the packets back, not a timer of TCP's.
-    let throttled = got.told.rsplit_once(" throttled ").map(|(_, rest)| rest);
+    // The queueing discipline fq held the packets back, not a timer of TCP.
+    let throttled = got.reported.rsplit_once(" throttled ").map(|(_, rest)| rest);
     let throttled = throttled.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    assert!(throttled.is_some_and(|n| n > 0), "{}", got.told);
+    assert!(throttled.is_some_and(|n| n > 0), "{}", got.reported);
 }

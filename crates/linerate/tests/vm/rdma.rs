@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::faults::NO_WIRE;
 use super::guest::{Guest, PROGRAM};
 
-/// A port with an address.
+/// Makes a Soft-RoCE port with an address.
 const HOST: &str = r"modprobe -a veth rdma_rxe ib_uverbs
 ip link add verbs0 mtu 4500 type veth peer name verbs1 mtu 4500
 ip addr add 10.9.8.1/24 dev verbs0
@@ -14,7 +14,7 @@ ip link set verbs1 up
 ip link set verbs0 up
 rdma link add rxe8 type rxe netdev verbs0";
 
-/// Starts a serving end, and waits until it listens.
+/// Starts `linerate serve`, and waits until it listens.
 const SERVE: &str = "timeout -k 5 900 setsid PROGRAM serve --open >/run/served 2>&1 </dev/null &
 for _ in $(seq 200); do
   grep -q listening /run/served && exit
@@ -23,41 +23,41 @@ done
 cat /run/served >&2
 exit 1";
 
-/// Makes ports by a script, and starts a serving end on this host.
+/// Makes ports by a script, and starts `linerate serve` on this host.
 pub(crate) fn serving(guest: &mut Guest, ports: &str) {
-    // A case that failed has left its own.
+    // A case that failed may have left its ports and its server.
     guest.ask(&format!("({GONE}\n{NO_WIRE}) 2>/run/gone || true"));
     let serve = SERVE.replace("PROGRAM", PROGRAM);
     guest.ask(&format!("{ports}\n{serve}"));
 }
 
-/// Ends the serving end and removes the port.
+/// Ends `linerate serve` and removes the port.
 const GONE: &str = "pkill -f '[s]erve --open'
 rdma link delete rxe8
 ip link delete verbs0";
 
-/// The result of a measurement of one second.
+/// The document of a measurement of one second.
 fn measured(guest: &mut Guest, words: &str) -> Value {
-    let told =
+    let reported =
         guest.ask(&format!("{PROGRAM} {words} --open --engine rdma --time 1s --quiet --json"));
-    serde_json::from_str(&told).unwrap()
+    serde_json::from_str(&reported).unwrap()
 }
 
-/// The message of a measurement that fails.
+/// The error message of a measurement that must fail; `before` precedes the command.
 fn refused(guest: &mut Guest, before: &str, words: &str) -> String {
     guest.ask(&format!(
         "{before} {PROGRAM} {words} --open --engine rdma --time 1s --quiet 2>&1 && exit 9 || true"
     ))
 }
 
-/// Runs a part of the tests between making the port and removing it.
+/// Runs `part` while there is a port and `linerate serve` runs.
 pub(crate) fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
     serving(guest, HOST);
     part(guest);
     guest.ask(GONE);
 }
 
-/// The option that compares payload, of an operation that has any.
+/// The option that compares received payload, for operations that carry any.
 fn verify(op: &str) -> &'static str {
     match op {
         "atomic" => "",
@@ -65,7 +65,7 @@ fn verify(op: &str) -> &'static str {
     }
 }
 
-/// Round trips by an operation, whose payload is compared.
+/// Checks round trips by an operation, whose payload is compared.
 fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
     let result =
         measured(guest, &format!("lat 10.9.8.1 --op {op} --size {size}B {} {options}", verify(op)));
@@ -74,11 +74,12 @@ fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
     assert_eq!(result["options"]["op"], op, "{result}");
 }
 
-/// Goodput by an operation, whose payload is compared. Both ends count the same payload, as far as it arrived by the
-/// end of the time.
+/// Checks goodput by an operation, whose payload is compared. Both ends must count about the same payload: some is in
+/// flight at the end.
 fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
     let verify = verify(op);
-    // What is in flight at the end is small beside what was moved, also where a guest is slow.
+    // With few requests in flight, the payload in flight at the end is small compared with the rest, even on a slow
+    // guest.
     let depth = if options.contains("--depth") { "" } else { "--depth 8" };
     let words = format!("bw 10.9.8.1 --op {op} --direction {direction} {depth} {verify} {options}");
     let result = measured(guest, &words);
@@ -130,8 +131,9 @@ pub(crate) fn all_operations(guest: &mut Guest) {
     });
 }
 
-/// Changes a byte of the payload in the memory of the process $1, again and again until that ends: copies of the payload may
-/// be on their way to the queue pair's memory. The payload of stream 0 of set 0 begins with the bytes that are searched.
+/// Changes a byte of the payload in the memory of process $1 again and again until the process ends, because a change
+/// may miss copies on their way to the queue pair's memory. The payload of stream 0 of set 0 begins with the searched
+/// bytes.
 const FLIP: &str = r#"my $head = pack("H*", "afcd1d7b39a820e2f465b9a16a9e786e");
 my $changed;
 for (1 .. 300) {
@@ -153,9 +155,9 @@ for (1 .. 300) {
 }
 die "the measurement went on";"#;
 
-/// A byte that differs from what was sent ends a measurement that compares.
+/// Checks that a byte that differs from what was sent ends a measurement that compares payload.
 fn a_flipped_byte(guest: &mut Guest) {
-    let told = guest.ask(&format!(
+    let reported = guest.ask(&format!(
         "cat >/run/flip <<'END'\n{FLIP}\nEND
 {PROGRAM} bw 10.9.8.1 --open --engine rdma --op send --verify --time 60s --quiet >/run/flipped 2>&1 &
 perl /run/flip $!
@@ -163,10 +165,10 @@ wait $! && exit 9
 cat /run/flipped"
     ));
     let wanted = "the received payload is not what was sent";
-    assert!(unwrapped(&told).contains(wanted), "{told}");
+    assert!(unwrapped(&reported).contains(wanted), "{reported}");
 }
 
-/// What precedes the program, its words, and a part of the message.
+/// Text before the program, its arguments, and a part of the error message.
 const REFUSALS: &[(&str, &str, &str)] = &[
     ("", "lat 10.9.8.1 --op atomic --size 64B", "an atomic operation of 64 B"),
     (
@@ -175,7 +177,7 @@ const REFUSALS: &[(&str, &str, &str)] = &[
         "port 1 of rxe8: its table of GIDs has nothing at 99",
     ),
     ("", "bw 10.9.8.1 --mtu 300B", "none of 256, 512, 1024, 2048 and 4096"),
-    // The far end has the right to lock memory.
+    // Only the near end lacks the right to lock memory.
     (
         "ulimit -l 64; setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/",
         "bw 10.9.8.1 --size 1MiB",
@@ -199,10 +201,10 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What cannot be measured, in words.
+/// Checks the messages for measurements that are impossible.
 fn refusals(guest: &mut Guest) {
     for (before, words, wanted) in REFUSALS {
-        let told = refused(guest, before, words);
-        assert!(unwrapped(&told).contains(wanted), "{words}: {told}");
+        let reported = refused(guest, before, words);
+        assert!(unwrapped(&reported).contains(wanted), "{words}: {reported}");
     }
 }

@@ -1,5 +1,5 @@
-//! RDMA in a guest: several operations by one command, depths, and stalls of the serving end. `benches/peers/verbs/beside.py`
-//! compares times with perftest's, by a program that is optimized as perftest is.
+//! RDMA in a guest: several operations by one command, depths, and stalls of the server.
+//! `benches/peers/verbs/beside.py` compares times with those of perftest, with a release build.
 
 use serde_json::Value;
 
@@ -17,41 +17,50 @@ fn rows(table: &str) -> Vec<Vec<f64>> {
 
 fn linerate(guest: &mut Guest, words: &str) -> Value {
     let words = format!("{PROGRAM} {words} --open --engine rdma --quiet --json");
-    let told = guest.ask(&format!("{words} || [ $? = 3 ]"));
-    serde_json::from_str(&told).unwrap()
+    let reported = guest.ask(&format!("{words} || [ $? = 3 ]"));
+    serde_json::from_str(&reported).unwrap()
 }
 
-/// Length of a stall in nanoseconds. The histogram keeps three digits.
+/// Length of a stall in nanoseconds, slightly less than 20 ms, because the histogram has three digits.
 const STALL: f64 = 19.9e6;
 
-/// Several operations, and several depths, by one command.
+/// Checks that one command measures several operations, and one measures several depths.
 pub(crate) fn several(guest: &mut Guest) {
     beside(guest, |guest| {
-        let told = linerate(guest, "lat 10.9.8.1 --op read,write,send --size 64B --time 1s");
-        let all = told["parts"].as_array().unwrap();
-        assert_eq!((all.len(), &told["complete"]), (3, &true.into()), "{told}");
+        let reported = linerate(guest, "lat 10.9.8.1 --op read,write,send --size 64B --time 1s");
+        let all = reported["parts"].as_array().unwrap();
+        assert_eq!((all.len(), &reported["complete"]), (3, &true.into()), "{reported}");
         for (one, op) in all.iter().zip(OPS) {
-            assert_eq!((&one["values"][0], &one["saved"]), (&op.into(), &Value::Null), "{told}");
-            assert!(one["result"]["samples"].as_u64() > Some(5), "{told}");
+            assert_eq!(
+                (&one["values"][0], &one["saved"]),
+                (&op.into(), &Value::Null),
+                "{reported}"
+            );
+            assert!(one["result"]["samples"].as_u64() > Some(5), "{reported}");
         }
         let words = "lat 10.9.8.1 --open --engine rdma --op read,send --size 64B --time 1s --quiet";
         let table = guest.ask(&format!("{PROGRAM} {words} --like perftest"));
         assert!(table.contains("op read\n") && table.contains("op send\n"), "{table}");
         assert_eq!(rows(&table).len(), 2, "{table}");
-        let told = linerate(guest, "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s");
-        let depths = told["points"].as_array().unwrap();
-        assert_eq!((depths.len(), &depths[10]["values"][0]), (11, &"depth 1024".into()), "{told}");
-        // Without a delay more requests may gain nothing: see `faults::queues`.
+        let reported =
+            linerate(guest, "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s");
+        let depths = reported["points"].as_array().unwrap();
+        assert_eq!(
+            (depths.len(), &depths[10]["values"][0]),
+            (11, &"depth 1024".into()),
+            "{reported}"
+        );
+        // Without a delay, more requests in flight may gain nothing; `faults::queues` tests the gain.
         let rates = depths.iter().map(|depth| depth["figures"][0]["value"].as_f64());
         let rates: Vec<_> = rates.collect();
         println!("write of 4 KiB by depth: {rates:?}");
-        let loads = &told["parts"][0]["loads"];
+        let loads = &reported["parts"][0]["loads"];
         println!("knee {}, {}", loads["knee"], loads["bandwidth_delay"]);
-        assert!(rates.iter().all(|rate| *rate > Some(0.0)), "{told}");
+        assert!(rates.iter().all(|rate| *rate > Some(0.0)), "{reported}");
     });
 }
 
-/// Stops the serving end for 20 ms and longer again and again, while round trips are timed.
+/// Stops the server for at least 20 ms again and again, while round trips are timed.
 const STALLS: &str = "server=$(pgrep -f '[s]erve --open')
 (while sleep 0.01; do
   kill -STOP $server; sleep 0.02; kill -CONT $server
@@ -60,15 +69,16 @@ LAT || code=$?
 kill $stalls; kill -CONT $server
 [ ${code:-0} = 0 ]";
 
-/// Stalls of the program that answers stay in the longest round trip and, as they are more than one of a thousand, in p99.9.
+/// Checks that stalls of the server appear in the longest round trip and, if they are more than one of a thousand, in
+/// p99.9.
 pub(crate) fn stalls(guest: &mut Guest) {
     beside(guest, |guest| {
         for op in ["write", "send"] {
             let lat = format!(
                 "{PROGRAM} lat 10.9.8.1 --open --engine rdma --op {op} --size 4KiB --time 20s --quiet --json"
             );
-            let told = guest.ask(&STALLS.replace("LAT", &lat));
-            let ours: Value = serde_json::from_str(&told).unwrap();
+            let reported = guest.ask(&STALLS.replace("LAT", &lat));
+            let ours: Value = serde_json::from_str(&reported).unwrap();
             println!("{op} with stalls: {}", ours["percentiles"]);
             assert!(ours["most_ns"].as_f64() >= Some(STALL), "{op}: {ours}");
             let share = stalled(&ours);
@@ -79,7 +89,7 @@ pub(crate) fn stalls(guest: &mut Guest) {
     });
 }
 
-/// Share of the round trips that took as long as a stall.
+/// Share of the round trips that took at least as long as a stall.
 fn stalled(ours: &Value) -> f64 {
     let all: Vec<[f64; 2]> = serde_json::from_value(ours["histogram"].clone()).unwrap();
     let number =
@@ -87,7 +97,7 @@ fn stalled(ours: &Value) -> f64 {
     number(STALL) / number(0.0)
 }
 
-/// A percentile; none if there are too few samples for it.
+/// A percentile of the round trips; `None` if there are too few samples for it.
 fn value(ours: &Value, percent: f64) -> Option<f64> {
     let all = ours["percentiles"].as_array().unwrap();
     let found = all.iter().find(|one| one["percent"] == percent)?;

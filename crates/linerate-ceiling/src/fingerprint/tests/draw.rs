@@ -1,11 +1,11 @@
-//! Draws of simulated sweeps, for tests: the same seed gives the same draws.
+//! Random draws for simulated sweeps in tests: the same seed gives the same draws.
 
-/// A generator of draws (xorshift). The seed must not be 0.
+/// A random number generator (xorshift). The seed must not be 0.
 //= Marsaglia, Xorshift RNGs, Journal of Statistical Software 8 (2003)
 pub(super) struct Draw(pub(super) u64);
 
 impl Draw {
-    /// A value from 0 to 1.
+    /// A random value from 0 to 1.
     pub(super) fn unit(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -17,23 +17,23 @@ impl Draw {
         low + (high - low) * self.unit()
     }
 
-    /// A value whose logarithm is even between those of both ends.
+    /// A random value from `low` to `high` whose logarithm is evenly distributed.
     pub(super) fn spread(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
 
-    /// A value of a normal distribution with this deviation.
+    /// A random value of a normal distribution with mean 0 and this standard deviation.
     pub(super) fn normal(&mut self, deviation: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.unit()).sum();
         (sum - 6.0) * deviation
     }
 
-    /// The factor of a time: 1.2 to 3 for 5 % of them, else 1.
+    /// Random factor by which a time is too long: 1.2 to 3 for 5 % of the times, else 1.
     pub(super) fn late(&mut self) -> f64 {
         if self.unit() < 0.05 { self.between(1.2, 3.0) } else { 1.0 }
     }
 
-    /// One of several; there is at least one.
+    /// A random element of a slice, which must not be empty.
     pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let index = (self.unit() * of.len() as f64) as usize;
         &of[index.min(of.len() - 1)]

@@ -1,4 +1,4 @@
-//! Published sweeps, and what they say about their hardware.
+//! Published sweeps, and the hardware that they point to.
 
 use super::candidates::{Candidate, Candidates, Standing, candidates};
 use super::facts::{Facts, Known, Medium};
@@ -8,8 +8,8 @@ use crate::infiniband::Speed;
 use crate::{Bounds, Link};
 use linerate_units::{Bytes, Nanos};
 
-/// Sizes that double from 2 B on, and typical times of perftest in microseconds between two servers with FDR
-/// ports, published 2013: reads there and back, writes and sends one way.
+/// Typical times of perftest in microseconds, for sizes that double from 2 B on, between two servers with FDR ports
+/// (published 2013). Times of reads are round trips, times of writes and sends are one way.
 const READS: [f64; 23] = [
     2.36, 2.37, 2.37, 2.37, 2.40, 2.42, 2.52, 2.69, 3.02, 3.66, 4.95, 6.13, 8.47, 13.15, 22.98,
     41.72, 79.65, 155.51, 307.26, 610.89, 1217.84, 2431.94, 4860.07,
@@ -34,7 +34,7 @@ fn swept(micros: &[f64]) -> Fit {
     fit(&points).unwrap()
 }
 
-/// A fit of an exact rate.
+/// A fit with this rate and a narrow interval.
 fn exact(rate: f64) -> Fit {
     Fit {
         floor: Nanos(1_000),
@@ -46,7 +46,7 @@ fn exact(rate: f64) -> Fit {
     }
 }
 
-/// RDMA over ports of 4x FDR.
+/// Facts of RDMA over ports of 4x FDR; `all`: whether the path has no other links.
 fn verbs(all: bool) -> Facts {
     Facts {
         medium: Some(Medium::InfiniBand),
@@ -71,7 +71,7 @@ fn published_sweeps_name_the_slow_slot_and_its_rival() {
             let found = candidates(&fit, &facts);
             let first = &found.possible[0];
             let names: Vec<&str> = first.names.iter().map(|n| n.name.as_str()).collect();
-            // The same rate twice: the table alone cannot tell them apart.
+            // PCIe gen1 x8 and gen2 x4 have the same rate: the table alone cannot tell them apart.
             assert_eq!(names[..2], ["PCIe gen1 x8", "PCIe gen2 x4"]);
             assert_eq!(first.names[0].nearest.name, "reads of memory, payload 128 B");
             assert!(first.off == 0.0 && first.margin > 0.0, "{first:?}");
@@ -115,7 +115,7 @@ fn every_row_is_a_candidate_at_its_rates_and_none_beyond_them() {
         for share in [0.93, 1.0, 1.02] {
             assert!(found(carries.high() * share), "{} {share}", row.name);
         }
-        // Equal ceilings, up to 2 % away, are one candidate.
+        // Ceilings that differ by up to 2 % form one candidate, so only rates further away must not find it.
         assert!(!found(carries.high() * 1.05), "{}", row.name);
         assert!(!found(carries.low() * 0.88), "{}", row.name);
     }
@@ -124,7 +124,8 @@ fn every_row_is_a_candidate_at_its_rates_and_none_beyond_them() {
 #[test]
 fn a_stated_ceiling_stands_above_at_or_below_the_rate() {
     let facts = verbs(false);
-    // RDMA leaves 53.2 to 54.2 Gb/s; 0.93 and 2.5 % below the lower end, 2.5 % above the upper one.
+    // RDMA over FDR carries 53.2 to 54.2 Gb/s. Rates agree from 0.93 of the lower end less 2.5 %, to 2.5 % above
+    // the upper end.
     for (gigabits, standing) in [
         (48.1, Standing::NotTheLimit),
         (48.5, Standing::Agrees),

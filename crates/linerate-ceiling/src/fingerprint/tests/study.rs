@@ -1,5 +1,5 @@
-//! Simulated sweeps: how often the true ceiling is among the candidates, and how often one is named that is not there.
-//! The module `fingerprint` has the figures.
+//! Simulated sweeps: how often the true ceiling is among the candidates, and how often hardware is named that is
+//! not there. The documentation of the module `fingerprint` has the figures.
 
 use super::candidates::{Candidates, among};
 use super::draw::Draw;
@@ -9,13 +9,13 @@ use super::table::{Carrier, Row, rows};
 use crate::pcie;
 use linerate_units::{Bytes, Nanos};
 
-/// Noise of each time, as the deviation of its logarithm.
+/// Noise of each time: standard deviation of its logarithm.
 const NOISE: f64 = 0.03;
 
-/// Sizes from 2 B to 8 MiB.
+/// Number of sizes: they double from 2 B to 8 MiB.
 const SIZES: u32 = 23;
 
-/// A sweep over a ceiling: half of the rate is reached somewhere from 64 B to 16 KiB.
+/// A simulated sweep at this rate: half of the rate is reached at a random size from 64 B to 16 KiB.
 fn sweep(draw: &mut Draw, rate: f64) -> Option<Fit> {
     let floor = draw.spread(64.0, 16_384.0) * 8e9 / rate;
     let points: Vec<Point> = (1..=SIZES)
@@ -29,14 +29,14 @@ fn sweep(draw: &mut Draw, rate: f64) -> Option<Fit> {
     fit(&points)
 }
 
-/// What is known of the paths of a study.
+/// What is known of the simulated paths.
 struct Setting {
     name: &'static str,
     medium: Option<Medium>,
     carrier: Option<Carrier>,
-    /// Whether the slots are known.
+    /// Whether the slots of the path are known.
     slots: bool,
-    /// Least share of sweeps in which the true ceiling is the first candidate, in percent.
+    /// Percentage of sweeps in which the true ceiling must be the first candidate, at least.
     first: f64,
 }
 
@@ -49,9 +49,9 @@ const SETTINGS: [Setting; 6] = [
     setting("InfiniBand, verbs, slots", Some(Medium::InfiniBand), Some(Carrier::Verbs), true, 76.0),
 ];
 
-/// Least share of sweeps in which the true ceiling is a candidate, and of those in which none is named where none is
-/// near, in percent.
-const LEAST: f64 = 95.0;
+/// Percentage of sweeps in which the true ceiling must be a candidate, at least; and of sweeps with no ceiling near
+/// that must have no candidate.
+const LEAST_PERCENT: f64 = 95.0;
 
 const fn setting(
     name: &'static str,
@@ -64,7 +64,7 @@ const fn setting(
 }
 
 impl Setting {
-    /// The facts of one path; its slots are drawn.
+    /// Facts of one simulated path; its slots are random.
     fn facts(&self, draw: &mut Draw) -> Facts {
         let generation = *draw.one(&[1, 2, 3, 4, 5]);
         let slot = pcie::Slot {
@@ -85,22 +85,23 @@ impl Setting {
     }
 }
 
-/// Shares in percent, and numbers of candidates.
+/// Percentages of the sweeps in which the true ceiling was found, and numbers of candidates.
 #[derive(Debug)]
 struct Outcome {
     among: f64,
     first: f64,
-    /// The median number of candidates, and the number that 90 % of the sweeps do not exceed.
+    /// Number of candidates of a sweep: the median, and the number that 90 % of the sweeps do not exceed.
     counts: [usize; 2],
 }
 
-/// The rows that the facts leave.
+/// The rows that the facts do not rule out.
 fn left<'a>(rows: &'a [Row], facts: &Facts) -> Vec<&'a Row> {
     let rows = rows.iter().filter(|row| facts.against(row).is_none());
     rows.collect()
 }
 
-/// Sweeps over ceilings of the table. Rare ones are drawn as often as others, or a fifth as often.
+/// Simulates sweeps at ceilings of the table. If `is_even`, rare ceilings are drawn as often as others, else a
+/// fifth as often.
 fn of_true_ceilings(setting: &Setting, draw: &mut Draw, sweeps: usize, is_even: bool) -> Outcome {
     let rows = rows();
     let (mut found, mut first, mut counts) = (0, 0, Vec::new());
@@ -132,8 +133,8 @@ fn of_true_ceilings(setting: &Setting, draw: &mut Draw, sweeps: usize, is_even: 
     }
 }
 
-/// Sweeps over rates that are 10 % away from every ceiling: the percentage that names none, and the share of rates
-/// from 10 Mb/s to 800 Gb/s that are so far away.
+/// Simulates sweeps at rates that are 10 % away from every ceiling. Returns the percentage of sweeps without a
+/// candidate, and the percentage of rates from 10 Mb/s to 800 Gb/s that are this far away.
 fn of_other_rates(setting: &Setting, draw: &mut Draw, sweeps: usize) -> [f64; 2] {
     let rows = rows();
     let (mut none, mut far, mut drawn) = (0, 0, 0);
@@ -155,7 +156,7 @@ fn of_other_rates(setting: &Setting, draw: &mut Draw, sweeps: usize) -> [f64; 2]
     [none as f64 * 100.0 / far as f64, far as f64 * 100.0 / f64::from(drawn)]
 }
 
-/// Studies every setting, prints its figures, and checks its least shares.
+/// Simulates sweeps for every setting, prints the figures, and checks the required percentages.
 fn study(sweeps: usize) {
     let mut missed = Vec::new();
     for setting in &SETTINGS {
@@ -164,8 +165,8 @@ fn study(sweeps: usize) {
         let [none, far] = of_other_rates(setting, &mut draw, sweeps);
         let name = setting.name;
         println!("{name}: {outcome:.1?}, none {none:.1}, far {far:.0}");
-        let is_found = outcome.among >= LEAST && outcome.first >= setting.first;
-        if !is_found || outcome.counts[0] > 4 || none < LEAST {
+        let is_found = outcome.among >= LEAST_PERCENT && outcome.first >= setting.first;
+        if !is_found || outcome.counts[0] > 4 || none < LEAST_PERCENT {
             missed.push(name);
         }
     }
@@ -177,7 +178,7 @@ fn true_ceilings_are_found_and_others_are_not_named() {
     study(500);
 }
 
-/// Prints the figures of many sweeps:
+/// Prints the figures for the documentation of `fingerprint`, from many sweeps:
 /// `cargo test -p linerate-ceiling --lib fingerprint::study -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]

@@ -1,4 +1,4 @@
-//! Memory and slots of a host.
+//! The ceilings of a host's memory and slots.
 
 use super::{input, part};
 use crate::case::{Case, Host, Slot};
@@ -24,13 +24,13 @@ pub(in crate::case) fn express(host: &Host) -> Option<pcie::Slot> {
     })
 }
 
-/// The channels of a host's memory, if they are known.
+/// The memory channels of a host; `None` if their number or speed is unknown.
 pub(in crate::case) fn channels(host: &Host) -> Option<Channels> {
     let (count, speed) = (host.memory.channels?, host.memory.speed?);
     Some(Channels { count, speed })
 }
 
-/// Memory and slots of the host at an end.
+/// Memory and slots of the host at one end, as parts with ceilings.
 pub(super) fn parts(case: &Case, side: Side, links: u32) -> Vec<Part> {
     let host = match side {
         Side::Near => &case.near,
@@ -45,7 +45,8 @@ pub(super) fn parts(case: &Case, side: Side, links: u32) -> Vec<Part> {
     memory.into_iter().chain(slots).collect()
 }
 
-/// Memory is a ceiling of what the host receives, where cards cannot write into the cache.
+/// The memory of a host as a part. It is a ceiling only for what the host receives, and only if cards cannot write into
+/// the cache.
 fn memory(side: Side, host: &Host, copied: bool) -> Option<Part> {
     let channels = channels(host).filter(|_| host.memory.direct_cache == Some(false))?;
     let key = |k: &str| format!("{}.memory.{k}", side.name());
@@ -70,7 +71,7 @@ fn memory(side: Side, host: &Host, copied: bool) -> Option<Part> {
     ))
 }
 
-/// A bus is one for both directions and all cards of the host.
+/// The bus of a host as one part: both directions and all cards share it.
 fn bus(side: Side, bus: pci::Bus) -> Part {
     let key = format!("{}.port.pcie", side.name());
     let shared = Shared {
@@ -82,7 +83,7 @@ fn bus(side: Side, bus: pci::Bus) -> Part {
     of_slot(side, inputs, Kind::Shared(shared))
 }
 
-/// The slots of a host's cards: each card has its own.
+/// The slots of a host's cards as one part: each card has its own slot.
 fn slots(side: Side, host: &Host, slot: &pcie::Slot, links: u32) -> Part {
     let cards = host.port.cards.unwrap_or(1).min(links);
     let key = format!("{}.port.mrrs", side.name());
@@ -105,7 +106,7 @@ fn of_slot(side: Side, inputs: Vec<Input>, kind: Kind) -> Part {
     )
 }
 
-/// The inputs of a slot, known and unknown.
+/// The inputs of a slot's ceiling: known values, and ranges for the unknown ones.
 fn slot_inputs(side: Side, host: &Host) -> Vec<Input> {
     let key = |k: &str| format!("{}.port.{k}", side.name());
     let port = &host.port;

@@ -12,8 +12,8 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 
 pub(super) use host::{channels, express};
 
-/// Streams at the upper end where their number is not given.
-const MANY: u32 = 1024;
+/// Most streams that are considered if a case does not give their number.
+const MOST_STREAMS: u32 = 1024;
 
 /// The path that a case describes, as parts with ceilings.
 pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
@@ -34,21 +34,21 @@ pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
     })
 }
 
-/// Number of links that carry data.
+/// Number of links that carry payload at the same time.
 fn links(case: &Case) -> u32 {
     let there = case.near.port.links().min(case.far.port.links());
     case.storage.policy.map_or(there, |policy| policy.used(there))
 }
 
-/// Number of streams on each link.
+/// Lowest and highest number of streams on each link.
 fn streams(given: Option<u32>, links: u32) -> Vec<Bounds> {
     let low = bond::spread(given.unwrap_or(1), links);
-    let high = bond::spread(given.unwrap_or(MANY), links);
+    let high = bond::spread(given.unwrap_or(MOST_STREAMS), links);
     let each = low.into_iter().zip(high);
     each.map(|(low, high)| Bounds::new(f64::from(low), f64::from(high))).collect()
 }
 
-/// A part with its known values.
+/// A part of the path, from its stage, side, directions, inputs and kind of ceiling.
 fn part(
     name: &str,
     (stage, side): (Stage, Place),
@@ -59,7 +59,7 @@ fn part(
     Part { name: name.to_owned(), stage, side, ways, inputs, kind }
 }
 
-/// The key of an input, its value, and whether it was given.
+/// An input of a ceiling: its key, its value or the assumed range, and whether the case gave it.
 fn input<T: ToString>(key: &str, given: Option<T>, assumed: &str) -> Input {
     let source = if given.is_some() { Source::Given } else { Source::Assumed };
     Input {

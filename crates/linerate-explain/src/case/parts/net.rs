@@ -1,4 +1,4 @@
-//! The links between the hosts, and what the network lets through.
+//! The ceilings of the links between the hosts, and of the limits that the network sets.
 
 use super::{input, part};
 use crate::case::{Case, Protocol};
@@ -8,7 +8,8 @@ use linerate_ceiling::{Bounds, Cost, Input, Link, Packet};
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_units::Rate;
 
-/// The links: one part where both ports are alike, or one is not described; else one at each end.
+/// The links as parts: a single part if both ports have the same link or only one is described; else one part for each
+/// end.
 pub(super) fn wires(case: &Case, links: u32) -> Vec<Part> {
     let (near, far) = (case.near.port.link, case.far.port.link);
     let of = |name, place, link| wire(case, name, place, (link, links));
@@ -62,7 +63,7 @@ fn wire_inputs(case: &Case, place: Place, infiniband: bool, links: u32) -> Vec<I
     inputs
 }
 
-/// The limits of the network in each direction: of the whole traffic, of a stream, of packets.
+/// The limits that the network sets in each direction: for all traffic, for each stream, and for packets.
 pub(super) fn limits(case: &Case, packet: &Packet) -> Vec<Part> {
     // It is unknown whether a limit counts headers. The upper end assumes payload only, the lower end all bytes
     // on the wire.

@@ -1,4 +1,4 @@
-//! Storage at the far end.
+//! The ceilings of the storage at the far end.
 
 use super::{input, part};
 use crate::case::Storage;
@@ -8,7 +8,8 @@ use linerate_plan::path::{Direction, Place, Stage};
 
 const DEVICE: (Stage, Place) = (Stage::Device, Place::Far);
 
-/// The storage device, which serves both directions, and the number of operations that it keeps in flight.
+/// The ceilings of the storage device, each of which both directions share: its rate, its operations per second, and
+/// the operations in flight over their latency.
 pub(super) fn parts(storage: &Storage) -> Vec<Part> {
     let all = [rate(storage), operations(storage), depth(storage)];
     all.into_iter().flatten().collect()
@@ -42,7 +43,7 @@ fn depth(storage: &Storage) -> Option<Part> {
     Some(both("queue depth", (Stage::App, Place::Near), inputs, shared))
 }
 
-/// Something that counts operations.
+/// A ceiling in operations per second: each operation costs one.
 fn counted(capacity: Bounds, formula: String) -> Shared {
     Shared {
         capacity,

@@ -1,6 +1,8 @@
-//! Rows of results, such as the sizes of a table, operations on a disk and transfers: like is compared with like.
+//! Compares rows of results, such as the sizes of a table, operations on a disk and transfers. Only rows that measure
+//! the same thing are compared.
 //!
-//! Two rows are alike if all that is known of both is the same. What is unknown of both may differ, and a note says so.
+//! Two rows are alike if every trait that is known of both is the same. A trait that is unknown in both may differ, and
+//! a note says so.
 
 mod of;
 mod swept;
@@ -16,49 +18,49 @@ use linerate_units::Bytes;
 pub(super) use of::of_import;
 pub(super) use swept::{of_record, of_study};
 
-/// A figure of a row.
+/// A kind of figure that a row can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFigure {
-    /// Name in JSON, with its unit: `mean_ns`. Stable.
+    /// Name of the figure in JSON, with its unit: `mean_ns`. Stable.
     pub key: &'static str,
-    /// Name on screen.
+    /// Name of the figure on screen.
     pub label: &'static str,
-    /// Unit of its values.
+    /// Unit of the figure's values.
     pub unit: Unit,
 }
 
-/// A property that rows must share to be compared: its name and its value; `None` if it is unknown.
+/// A property that rows must share to be compared: its name and value; the value is `None` if unknown.
 type Trait = (&'static str, Option<String>);
 
 /// A row of results.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    /// What kind of results it is of: `transfers`.
+    /// The kind of result that the row belongs to: `transfers`.
     kind: &'static str,
-    /// What it is of, for people: `sequential read, 1 MiB`.
+    /// What the row measures, for people: `sequential read, 1 MiB`.
     title: String,
-    /// Payload of a message, of tables by size.
+    /// Payload of a message in bytes, in tables by size; `None` for other rows.
     size: Option<Bytes>,
-    /// What must be the same in a row that it is compared with.
+    /// Traits that must be the same in both rows, known or unknown.
     traits: Vec<Trait>,
-    /// What must not be known to differ.
+    /// Traits that must not differ if both rows have a known value.
     soft: Vec<Trait>,
-    /// What may differ, and must be told then.
+    /// Traits that may differ; a note then names the difference.
     beside: Vec<Trait>,
-    /// Its names, from the best one to the least: they tell rows apart that have the same traits.
+    /// Names that tell this row from others with the same traits, the best name first.
     names: Vec<String>,
-    /// Its figures.
+    /// The figures of the row.
     figures: Vec<(RowFigure, Value)>,
-    /// Whether figures of the whole record stand for it.
+    /// Whether the figures of the whole record already show this row.
     is_base: bool,
 }
 
-/// A figure of a row of both records.
+/// A figure in two rows that are alike, one of each record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowChange {
-    /// What the rows are of.
+    /// What the two rows measure.
     pub title: String,
-    /// Payload of a message, of tables by size; `None` of others.
+    /// Payload of a message in bytes, in tables by size; `None` for other rows.
     pub size: Option<Bytes>,
     /// The figure that is compared.
     pub figure: RowFigure,
@@ -70,43 +72,43 @@ pub struct RowChange {
     pub outcome: Outcome,
 }
 
-/// The rows that two records have alike, and why others are not compared.
+/// The rows that are alike in two records, and why the others are not compared.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     pub(super) rows: Vec<RowChange>,
-    /// What one must know of the rows that are compared.
+    /// Notes that a reader needs about the rows that are compared.
     pub(super) notes: Vec<String>,
-    /// How rows differ that are not compared.
+    /// Why the other rows are not compared: how they differ.
     pub(super) unlike: Vec<String>,
 }
 
-/// Differences and names that are told; more are counted.
-const FEW: usize = 4;
+/// Most differences or names that are listed; of more only the number is given.
+const MOST_LISTED: usize = 4;
 
-/// Rows of each record beside which others are held to find the least difference.
-const LOOKED: usize = 200;
+/// Most rows of each record that are searched for the nearest row.
+const MOST_SEARCHED: usize = 200;
 
-/// The rows of both records. `another` says why no row may be compared at all.
+/// Compares the rows of two records. `another` is the outcome of every row if none may be compared.
 pub(super) fn compared(before: &[Row], after: &[Row], another: Option<Outcome>) -> Compared {
     let mut all = Compared::default();
     let (pairs, doubled) = pairs(before, after);
-    let told = pairs.iter().map(|pair| (&before[pair.at[0]], &after[pair.at[1]], pair));
-    let told: Vec<_> = told.filter(|(a, b, _)| !(a.is_base && b.is_base)).collect();
-    for (a, b, pair) in &told {
+    let reported = pairs.iter().map(|pair| (&before[pair.at[0]], &after[pair.at[1]], pair));
+    let reported: Vec<_> = reported.filter(|(a, b, _)| !(a.is_base && b.is_base)).collect();
+    for (a, b, pair) in &reported {
         all.rows.extend(changes(a, b, &pair.name, another));
     }
-    all.notes = notes(&told);
+    all.notes = notes(&reported);
     all.unlike = few(doubled);
     let free = |which: usize| {
         let (rows, others) = [(before, after), (after, before)][which];
         let used: BTreeSet<usize> = pairs.iter().map(|pair| pair.at[which]).collect();
-        // Figures of the whole record stand for rows that are the base of both.
+        // A base row needs no note if the other record has one too: figures of the whole record show both.
         let stands = |row: &Row| {
             let is_base = |other: &Row| other.is_base && other.kind == row.kind;
             row.is_base && others.iter().any(is_base)
         };
         let free = (0..rows.len()).filter(|at| !used.contains(at) && !stands(&rows[*at]));
-        free.take(LOOKED).collect::<Vec<_>>()
+        free.take(MOST_SEARCHED).collect::<Vec<_>>()
     };
     let free = [free(0), free(1)];
     if !before.is_empty() && !after.is_empty() {
@@ -115,15 +117,15 @@ pub(super) fn compared(before: &[Row], after: &[Row], another: Option<Outcome>) 
     all
 }
 
-/// Two rows that are alike.
+/// Two rows that are alike, one of each record.
 struct Pair {
-    /// Their positions before and after.
+    /// Positions of the two rows: in the first record, and in the second.
     at: [usize; 2],
-    /// The name that tells them from others of the same traits; empty if there are no others.
+    /// The name that tells the pair from other rows with the same traits; empty if there are no others.
     name: String,
 }
 
-/// Rows that are alike, and what rows cannot be told apart.
+/// The pairs of rows that are alike, and messages about rows with the same traits that cannot be told apart.
 fn pairs(before: &[Row], after: &[Row]) -> (Vec<Pair>, BTreeSet<String>) {
     let groups = |rows: &[Row]| {
         let mut groups: BTreeMap<(&'static str, Vec<Trait>), Vec<usize>> = BTreeMap::new();
@@ -153,7 +155,7 @@ fn pairs(before: &[Row], after: &[Row]) -> (Vec<Pair>, BTreeSet<String>) {
     (pairs, doubled)
 }
 
-/// Pairs of rows with the same traits: by the first of their names that some of them have alone.
+/// Pairs of rows with the same traits. Rows are paired by the first kind of name that only one row in each record has.
 fn told_apart(before: &[Row], after: &[Row], a: &[usize], b: &[usize]) -> Vec<Pair> {
     if let ([one], [other]) = (a, b) {
         let at = [*one, *other];
@@ -176,7 +178,7 @@ fn told_apart(before: &[Row], after: &[Row], a: &[usize], b: &[usize]) -> Vec<Pa
     each.find(|pairs| !pairs.is_empty()).unwrap_or_default()
 }
 
-/// Positions of rows by one of their names.
+/// Positions of rows, grouped by the name at index `which` of each.
 fn named<'a>(rows: &'a [Row], at: &[usize], which: usize) -> BTreeMap<&'a str, Vec<usize>> {
     let mut names: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for at in at {
@@ -187,7 +189,7 @@ fn named<'a>(rows: &'a [Row], at: &[usize], which: usize) -> BTreeMap<&'a str, V
     names
 }
 
-/// The figures that both rows have.
+/// Compares the figures that two rows have in common.
 fn changes(before: &Row, after: &Row, name: &str, another: Option<Outcome>) -> Vec<RowChange> {
     let title =
         if name.is_empty() { before.title.clone() } else { format!("{} ({name})", before.title) };
@@ -205,7 +207,7 @@ fn changes(before: &Row, after: &Row, name: &str, another: Option<Outcome>) -> V
     both.collect()
 }
 
-/// What is unknown of rows that are compared, and what differs beside.
+/// Notes about rows that are compared: which traits are unknown, and which may-differ traits do differ.
 fn notes(pairs: &[(&Row, &Row, &Pair)]) -> Vec<String> {
     let mut unknown = BTreeSet::new();
     let mut beside = BTreeSet::new();
@@ -234,25 +236,25 @@ fn labels(row: &Row) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// The first of them, and how many there are more.
+/// The first few of `all` differences, and how many more there are.
 fn few(all: BTreeSet<String>) -> Vec<String> {
-    let more = all.len().saturating_sub(FEW);
+    let more = all.len().saturating_sub(MOST_LISTED);
     let more = (more > 0).then(|| format!("{more} more differences of rows"));
-    all.into_iter().take(FEW).chain(more).collect()
+    all.into_iter().take(MOST_LISTED).chain(more).collect()
 }
 
-/// The values that differ: `in flight 32 before, 8 after`.
+/// The traits whose values differ, in words: `in flight 32 before, 8 after`.
 fn changed(a: &[Trait], b: &[Trait], both_known: bool) -> Vec<String> {
     let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
     let differ = a.iter().filter_map(|(name, before)| {
         let (_, after) = b.iter().find(|(other, _)| other == name)?;
-        let is_told = before != after && (!both_known || before.is_some() && after.is_some());
-        is_told.then(|| format!("{name} {} before, {} after", word(before), word(after)))
+        let is_reported = before != after && (!both_known || before.is_some() && after.is_some());
+        is_reported.then(|| format!("{name} {} before, {} after", word(before), word(after)))
     });
     differ.collect()
 }
 
-/// How the rows that have no like row differ from the nearest one of the other record.
+/// For each row without an equal in the other record, how it differs from the nearest row there.
 fn differences(rows: [&[Row]; 2], free: &[Vec<usize>; 2]) -> Vec<String> {
     let (mut found, mut alone) = (BTreeSet::new(), Vec::new());
     for which in [0, 1] {
@@ -260,7 +262,7 @@ fn differences(rows: [&[Row]; 2], free: &[Vec<usize>; 2]) -> Vec<String> {
         for at in &free[which] {
             let row = &rows[which][*at];
             let Some(all) = nearest(row, which, rows[1 - which]) else {
-                found.insert(format!("{} only {}", row.kind, WHEN[which]));
+                found.insert(format!("{} only {}", row.kind, RECORD_WORDS[which]));
                 continue;
             };
             let series = SERIES.iter().find(|name| all.len() == 1 && all[0].starts_with(*name));
@@ -273,24 +275,24 @@ fn differences(rows: [&[Row]; 2], free: &[Vec<usize>; 2]) -> Vec<String> {
             }
         }
         let only = only.into_iter().filter(|(_, values)| !values.is_empty());
-        alone.extend(only.map(|(name, values)| listed(name, WHEN[which], values)));
+        alone.extend(only.map(|(name, values)| listed(name, RECORD_WORDS[which], values)));
     }
     few(found).into_iter().chain(alone).collect()
 }
 
-/// The values of a series that only one record has: `message size only before: 2 B, 4 B`.
+/// The values of a trait that only one record has: `message size only before: 2 B, 4 B`.
 fn listed(name: &str, when: &str, mut values: Vec<String>) -> String {
     values.dedup();
-    let more = match values.len().saturating_sub(FEW) {
+    let more = match values.len().saturating_sub(MOST_LISTED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    values.truncate(FEW);
+    values.truncate(MOST_LISTED);
     format!("{name} only {when}: {}{more}", values.join(", "))
 }
 
-/// The fewest differences from a row of the other record; `None` if it has no such results. Of rows that differ in more,
-/// the size is not told: rows of that size differ too, or there are none.
+/// The fewest differences between a row and a row of the other record; `None` if that record has no such results. If
+/// rows differ in more than the size, the size is left out: it is not why they are not compared.
 fn nearest(row: &Row, which: usize, others: &[Row]) -> Option<Vec<String>> {
     let alike = others.iter().filter(|other| other.kind == row.kind);
     let differ = |other: &Row| {
@@ -299,19 +301,19 @@ fn nearest(row: &Row, which: usize, others: &[Row]) -> Option<Vec<String>> {
         all.extend(changed(&a.soft, &b.soft, true));
         all
     };
-    let mut least = alike.take(LOOKED).map(differ).min_by_key(Vec::len)?;
+    let mut least = alike.take(MOST_SEARCHED).map(differ).min_by_key(Vec::len)?;
     if least.len() > 1 {
         least.retain(|one| !one.starts_with(SIZE));
     }
     Some(least)
 }
 
-/// The traits in which the rows of a series differ.
+/// The traits whose values differ between the rows of one series.
 const SERIES: [&str; 2] = [SIZE, STREAMS];
 const STREAMS: &str = "streams";
 
-/// The trait in which the rows of one table differ.
+/// The trait whose value differs between the rows of one table.
 const SIZE: &str = "message size";
 
-/// The records in words.
-const WHEN: [&str; 2] = ["before", "after"];
+/// The words for the first and the second record.
+const RECORD_WORDS: [&str; 2] = ["before", "after"];

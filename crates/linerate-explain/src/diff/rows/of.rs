@@ -1,4 +1,4 @@
-//! The rows of an import.
+//! The rows of an import, to compare them with those of another record.
 
 use super::{Row, RowFigure, SIZE, STREAMS, Trait};
 use crate::{Explained, Table, load_figures, side_name};
@@ -14,7 +14,7 @@ pub(super) const SIZES: &str = "messages by size";
 const DISKS: &str = "operations on a disk";
 const TRANSFERS: &str = "transfers";
 
-/// Rows of a record that are compared: no pasted output has more that a person reads.
+/// Most rows of a record that are compared: more than any output that a person reads has.
 const MOST: usize = 5000;
 
 const fn time(key: &'static str, label: &'static str) -> RowFigure {
@@ -33,7 +33,7 @@ const RATE: RowFigure = RowFigure { key: GOODPUT.key, label: "rate", unit: Unit:
 const BYTES: RowFigure =
     RowFigure { key: "bytes_per_sec", label: "rate", unit: Unit::BytesPerSecond };
 
-/// A time, if the program reported it.
+/// A time as a figure; `None` if the program did not report it.
 fn timed(figure: RowFigure, time: Option<Nanos>) -> Option<(RowFigure, Value)> {
     Some((figure, Value::bare(time?.0 as f64)))
 }
@@ -46,7 +46,7 @@ fn number(name: &'static str, value: Option<impl ToString>) -> Trait {
     (name, value.map(|value| value.to_string()))
 }
 
-/// The names of a result: its host with the program's own name of it, and with the file.
+/// The names of a result: its host with the program's own title, with the file, and with both.
 fn names(source: &Source, title: &str) -> Vec<String> {
     let host = side_name(source.side.unwrap_or(Side::Near));
     let own = (!title.is_empty()).then(|| format!("{host} {title}"));
@@ -55,7 +55,7 @@ fn names(source: &Source, title: &str) -> Vec<String> {
     own.into_iter().chain([file, both]).collect()
 }
 
-/// The rows of an import.
+/// All rows of an import that have figures.
 pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
     let bases = Direction::ALL.map(|direction| explained.material.base(direction));
     let rows = explained.material.runs().flat_map(|(source, result)| {
@@ -64,7 +64,7 @@ pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
         match measured {
             Measured::Sizes(sizes) => of_sizes(sizes, &named),
             Measured::Disk(disk) => of_disk(disk, &named),
-            // Counts of another time are no figures of a path.
+            // Counters, CPU tables and hops are not figures of a path.
             Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => Vec::new(),
             Measured::Transfer(one) => {
                 let is_base = bases.iter().flatten().any(|base| std::ptr::eq(*base, one.as_ref()));
@@ -72,11 +72,11 @@ pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
             }
         }
     });
-    let told = rows.filter(|row| !row.figures.is_empty());
-    told.take(MOST).collect()
+    let report = rows.filter(|row| !row.figures.is_empty());
+    report.take(MOST).collect()
 }
 
-/// A table by size. Halves of round trips are doubled, as everywhere.
+/// The rows of a table by size. Times that are halves of round trips are doubled.
 fn of_sizes(sizes: &Sizes, names: &[String]) -> Vec<Row> {
     let carrier = sizes.carrier.map(Carrier::words);
     let (trip, round) = match sizes.trip {
@@ -86,7 +86,7 @@ fn of_sizes(sizes: &Sizes, names: &[String]) -> Vec<Row> {
     let factor = if sizes.trip == Trip::Half { 2 } else { 1 };
     let whole = |time: Option<Nanos>| time.map(|time| Nanos(time.0.saturating_mul(factor)));
     let is_echo = trip.is_some() && sizes.carrier != Some(Carrier::Rdma);
-    // All programs that send a message there and back through sockets do the same.
+    // All programs measure the same when they send a message there and back through sockets.
     let operation = if is_echo && sizes.carrier.is_some_and(is_socket) {
         "ping-pong"
     } else {
@@ -130,7 +130,7 @@ const fn is_socket(carrier: Carrier) -> bool {
     matches!(carrier, Carrier::Tcp | Carrier::Udp | Carrier::Sockets)
 }
 
-/// `ping-pong, TCP`, `RDMA write`.
+/// The title of a row: `ping-pong, TCP`, `RDMA write`.
 fn titled(operation: &str, carrier: Option<&str>) -> String {
     match carrier {
         Some(carrier) if operation.contains(carrier) => operation.to_owned(),
@@ -189,7 +189,7 @@ fn of_disk(disk: &Disk, names: &[String]) -> Vec<Row> {
     disk.rows.iter().map(row).collect()
 }
 
-/// A transfer. The sender's count is compared with none but the sender's.
+/// The row of a transfer. A rate that the sender counted is only compared with another one that the sender counted.
 fn of_transfer(one: &Transfer, is_base: bool, names: Vec<String>) -> Row {
     let is_sent = one.counted == Counted::Sender;
     let sent = is_sent.then(|| {
@@ -207,7 +207,7 @@ fn of_transfer(one: &Transfer, is_base: bool, names: Vec<String>) -> Row {
         kind: TRANSFERS,
         title: words(one, is_sent),
         size: None,
-        traits: asked(one, is_sent),
+        traits: requested(one, is_sent),
         soft: Vec::new(),
         beside: vec![number("congestion control", one.congestion.as_ref())],
         names,
@@ -223,12 +223,12 @@ const fn way(direction: Direction) -> &'static str {
     }
 }
 
-/// Payload of a message; TCP knows none.
+/// Payload of a message in bytes; `None` for TCP, which has no messages.
 fn message(one: &Transfer) -> Option<Bytes> {
     one.size.filter(|_| one.carrier != Carrier::Tcp)
 }
 
-/// `TCP, 4 streams, client to server`.
+/// A transfer in words: `TCP, 4 streams, client to server`.
 fn words(one: &Transfer, is_sent: bool) -> String {
     let streams = one.streams.map(|n| counted(n, "stream"));
     let parts = [
@@ -242,16 +242,16 @@ fn words(one: &Transfer, is_sent: bool) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// `1 thread`, `4 threads`.
+/// A number with its noun: `1 thread`, `4 threads`.
 fn counted(n: u32, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }
 
-/// What was asked of a transfer.
-fn asked(one: &Transfer, is_sent: bool) -> Vec<Trait> {
+/// The options that were requested for a transfer.
+fn requested(one: &Transfer, is_sent: bool) -> Vec<Trait> {
     let or = |value: Option<String>, none: &str| Some(value.unwrap_or_else(|| none.to_owned()));
-    let rate = one.asked.map(|rate| rate.to_string());
+    let rate = one.requested.map(|rate| rate.to_string());
     let size = message(one).map(|size| size.to_string());
     let buffer = one.buffer.map(|size| size.to_string());
     vec![

@@ -1,4 +1,4 @@
-//! The rows of records that vary a factor, and of studies of several records.
+//! The rows of records that vary a factor, and of studies that have several records.
 
 use super::of::{MEDIAN, P99, P999, SIZES, known};
 use super::{Row, RowFigure, SIZE, Trait};
@@ -16,14 +16,14 @@ use linerate_units::stats::{Histogram, median, percentile_ci, rounds_ci};
 
 const LOADS: &str = "loads";
 const RUNS: &str = "runs of one plan";
-/// The trait in which the loads of a study differ.
+/// The trait in which the loads of a study differ: the value of its factor.
 const VALUE: &str = "value";
 const NEAR_CPU: RowFigure =
     RowFigure { key: "near_cpu_ns_per_byte", label: "CPU time here", unit: Unit::NanosPerByte };
 const FAR_CPU: RowFigure =
     RowFigure { key: "far_cpu_ns_per_byte", label: "CPU time there", unit: Unit::NanosPerByte };
 
-/// The sizes of a sweep of round trips; of another run the round trips of the idle path.
+/// The rows of a record: its sizes if it sweeps round trips; else the round trips of the idle path.
 pub(in crate::diff) fn of_record(record: &Record) -> Vec<Row> {
     if let Some(rows) = of_loads(record) {
         return rows;
@@ -47,11 +47,11 @@ pub(in crate::diff) fn of_record(record: &Record) -> Vec<Row> {
         let only = idle.map(|(size, times)| trips(record, *size, &times, true));
         only.into_iter().collect()
     };
-    let told = all.into_iter().filter(|row| !row.figures.is_empty());
-    told.collect()
+    let report = all.into_iter().filter(|row| !row.figures.is_empty());
+    report.collect()
 }
 
-/// A load with each value of a factor; `None` of another record.
+/// One row for the load at each value of the factor; `None` if the record varies no factor of a load.
 fn of_loads(record: &Record) -> Option<Vec<Row>> {
     let (swept, axis) = varied(record)?;
     let direction = *record.start.plan.directions.first()?;
@@ -64,7 +64,7 @@ fn of_loads(record: &Record) -> Option<Vec<Row>> {
     Some(rows.collect())
 }
 
-/// The rows of a study of several records: those of each, or the figures over all runs of one plan.
+/// The rows of a study of several records: the rows of each record, or the figures over all runs of one plan.
 pub(in crate::diff) fn of_study(parts: &[Judged<'_>]) -> Vec<Row> {
     let is_run = |part: &Judged<'_>| part.record.start.kind() == RecordKind::Run;
     if let Some(first) = parts.first().filter(|_| parts.iter().all(is_run)) {
@@ -80,7 +80,8 @@ pub(in crate::diff) fn of_study(parts: &[Judged<'_>]) -> Vec<Row> {
     each.collect()
 }
 
-/// Every figure over the runs that have it: their mean with its interval, or the median of fewer runs than have one.
+/// Every figure over the runs that have it: the mean with its interval, or the median if there are too few runs for an
+/// interval.
 fn over_runs(runs: &[Judged<'_>]) -> Vec<Entry> {
     let all = runs.iter().flat_map(|run| &run.summary.entries);
     let mut entries: Vec<Entry> = Vec::new();
@@ -99,7 +100,7 @@ fn over_runs(runs: &[Judged<'_>]) -> Vec<Entry> {
     entries
 }
 
-/// A row for the idle path, and for each direction, of a measurement.
+/// The rows of one measurement: one for the idle path, and one for each direction.
 fn by_direction(
     record: &Record,
     kind: &'static str,
@@ -138,7 +139,7 @@ fn by_direction(
     ways.map(row).filter(|row| !row.figures.is_empty()).collect()
 }
 
-/// The figure of a row that an entry is; `None` if rows have no such figure.
+/// The row figure that belongs to an entry; `None` if rows have no such figure.
 fn figure(entry: &Entry) -> Option<RowFigure> {
     let Entry { figure, of, .. } = entry;
     match (of.percentile, of.side) {
@@ -152,7 +153,7 @@ fn figure(entry: &Entry) -> Option<RowFigure> {
     }
 }
 
-/// Round trips of one size.
+/// The row of round trips of one message size.
 fn trips(record: &Record, size: Bytes, times: &Histogram, is_base: bool) -> Row {
     let plan = &record.start.plan;
     let carrier = carrier(&plan.engine).map(Carrier::words);

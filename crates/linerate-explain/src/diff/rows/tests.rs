@@ -1,4 +1,4 @@
-//! What is compared with what, and how the rest differs.
+//! Tests which rows are compared, and how the others are reported.
 
 use super::*;
 use crate::{Material, explain};
@@ -29,7 +29,7 @@ fn of(before: Vec<Measured>, after: Vec<Measured>) -> Compared {
     compared(&untitled(before), &untitled(after), None)
 }
 
-/// What is compared, with its ratio.
+/// The compared rows: title with size, figure, and the ratio of both values.
 fn ratios(compared: &Compared) -> Vec<(String, &'static str, f64)> {
     let each = compared.rows.iter().map(|row| {
         let Outcome::Bare(ratio) = row.outcome else {
@@ -203,6 +203,6 @@ fn results_of_another_kind_are_named() {
 fn many_rows_that_differ_are_counted() {
     let all = |depth: u32| (0..20).map(|n| disk(depth + n, 500.0)).collect::<Vec<_>>();
     let compared = of(all(100), all(200));
-    assert_eq!(compared.unlike.len(), FEW + 1);
-    assert!(compared.unlike[FEW].ends_with("more differences of rows"));
+    assert_eq!(compared.unlike.len(), MOST_LISTED + 1);
+    assert!(compared.unlike[MOST_LISTED].ends_with("more differences of rows"));
 }

@@ -1,40 +1,43 @@
-//! Rules about what was measured instead of a disk, or besides it: memory, and flushes.
+//! Rules about results that measured something besides the disk: memory, or flushes.
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::rows::{At, SHOWN, all, time};
 use linerate_facts::block::BlockDevice;
+use linerate_facts::finding::Stands;
 use linerate_record::reported::Does;
 use linerate_units::Nanos;
 
-/// Bytes in a second above which a rotating disk alone is excluded.
+/// Bytes per second above which a single rotating disk is ruled out.
 //= the fastest disks with one actuator move up to 285 MB/s at their outer edge (data sheets of 2021 to 2024)
 pub(in crate::rule) const ROTATING: f64 = 300e6;
-/// Bytes in a second that no Serial ATA link carries.
+/// Bytes per second that no Serial ATA link carries.
 //= Serial ATA Revision 3.5: 6 Gb/s, of which 8b/10b leaves 600 MB/s
 const SATA: f64 = 600e6;
-/// Bytes in a second above which no thread reads one disk through the cache.
+/// Bytes per second above which no thread reads one disk through the page cache.
 //= PCI Express Base Specification 5.0: 32 GT/s on four lanes, 128b/130b: 15.75 GB/s
 const ANY: f64 = 15.75e9;
-/// Bytes that are left in the memory of most machines before a program has to wait.
+/// Bytes that most machines keep in memory before a program that writes has to wait.
 //= Linux, Documentation/admin-guide/sysctl/vm.rst: dirty_ratio, 20 % of the memory: of 10 GiB
 const KEPT: f64 = 2_147_483_648.0;
-/// Words in the models of volumes of several disks, and of disks of virtual machines, which say that they turn.
+/// Words in the models of volumes of several disks, and of disks of virtual machines, which may report that they
+/// rotate.
 const NOT_ONE: [&str; 12] = [
     "QEMU", "VIRTUAL", "VBOX", "VMWARE", "MSFT", "RAID", "PERC", "LOGICAL", "LUN", "MR9",
     "LIO-ORG", "VDISK",
 ];
 
-/// Share of the time of an operation from which on its flush is most of it.
+/// Least share of an operation's time at which its flush is most of it.
 const MOST: f64 = 0.5;
-/// The longest that flushes of known time may take of the time that there is: means are rounded.
+/// Largest ratio of the flushes' reported time to the time of all operations: means are rounded.
 const WHOLE: f64 = 1.1;
-/// Time of a flush below which a protected cache takes it, and a faster one is hardly to be had.
+/// Shortest flush that is reported as slow: below it a protected cache answers, and hardly anything is faster.
 const SLOW_FLUSH: Nanos = Nanos::from_micros(200);
-/// Seconds of one turn of a rotating disk, by its turns a minute.
+/// Seconds of one rotation of a disk, for each speed in rotations per minute.
 const TURNS: [(u32, f64); 4] =
     [(5_400, 60.0 / 5_400.0), (7_200, 60.0 / 7_200.0), (10_000, 0.006), (15_000, 0.004)];
-/// Share by which a flush may differ from a turn that it waits for, or from one for each write.
+/// Largest relative difference between a flush and a disk's rotation; also the largest share of writes without a flush
+/// at which each write counts as flushed.
 const NEAR: f64 = 0.05;
 
 pub(in crate::rule) fn cached(explained: &Explained<'_>) -> Vec<Remark> {
@@ -72,7 +75,7 @@ fn from_memory(explained: &Explained<'_>, at: &At<'_>) -> Option<Remark> {
     Some(at.shows(remark))
 }
 
-/// Bytes in a second above which the disk did not move them, and of what kind of disk that holds.
+/// Bytes per second above which the disk cannot have moved the data, and the kind of disk to which this applies.
 fn limit(
     explained: &Explained<'_>,
     at: &At<'_>,
@@ -89,7 +92,7 @@ fn limit(
     }
 }
 
-/// Whether so few bytes were written, and so fast, that they were left in memory.
+/// Whether the written bytes were so few, and so fast, that they stayed in memory.
 fn was_left_behind(at: &At<'_>) -> bool {
     let is_known =
         at.row.does == Does::Write && at.row.flushed == Some(0.0) && at.disk.direct == Some(false);
@@ -97,7 +100,7 @@ fn was_left_behind(at: &At<'_>) -> bool {
     is_known && at.row.bytes_per_sec > SATA && bytes.is_some_and(|bytes| bytes <= KEPT)
 }
 
-/// Whether it passes for one disk of a real machine.
+/// Whether a device looks like a single disk of a physical machine.
 fn is_plain(disk: &BlockDevice) -> bool {
     let model = disk.model.to_ascii_uppercase();
     let is_other = NOT_ONE.iter().any(|word| model.contains(word));
@@ -149,7 +152,7 @@ fn waits_for_flush(at: &At<'_>) -> Option<Remark> {
     Some(at.shows(remark))
 }
 
-/// The time of the flush of each write, where it is most of the time of the write.
+/// The time of the flush after each write, if it is most of the write's time.
 fn flush(at: &At<'_>, each: f64) -> Option<Nanos> {
     let row = at.row;
     if row.does == Does::Read {
@@ -157,14 +160,14 @@ fn flush(at: &At<'_>, each: f64) -> Option<Nanos> {
     }
     if let Some(flush) = row.flush {
         let share = flush.secs() * row.flushed.unwrap_or(1.0) / each;
-        // How often it was flushed must be known where the times do not fit one flush for each write.
+        // If the times do not fit one flush for each write, the number of flushes must be known.
         let fits = share >= MOST && (share <= WHOLE || row.flushed.is_some());
         return Some(flush).filter(|flush| fits && *flush >= SLOW_FLUSH);
     }
     let is_each = row.flushed.is_some_and(|share| share >= 1.0 - NEAR)
         && row.depth.is_none_or(|depth| depth == 1);
     let own = row.mean.map_or(0.0, Nanos::secs);
-    // The flush is a part of the time of a synchronous write, and not of one that is flushed by a call of its own.
+    // A synchronous write includes its flush; for a separate flush call the reported write time does not.
     let rest = if own < each * MOST { each - own } else { each };
     let flush = Nanos((rest * 1e9) as u64);
     (is_each && at.is_small() && flush >= SLOW_FLUSH).then_some(flush)

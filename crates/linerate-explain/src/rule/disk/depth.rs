@@ -1,31 +1,33 @@
-//! Rules about operations in flight: a thread that does nothing but submit, and one operation after the other.
+//! Rules about operations in flight: a thread that only submits, and operations that run one after the other.
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands};
+use super::super::Remark;
 use super::rows::{At, SEEK, SHOWN, all, are_single, firsts, time};
+use linerate_facts::finding::Stands;
 use linerate_units::Nanos;
 
-/// Share of a thread's time from which on it does nothing but submit.
-const SUBMITS: f64 = 0.9;
-/// Time to submit from which on the submission waits for the disk. To hand an operation over takes microseconds.
-const BLOCKS: Nanos = Nanos::from_micros(50);
-/// Longest name of an engine that is shown.
-const NAME: usize = 20;
+/// Least share of its time that a thread spends on submission if it does nothing else.
+const ONLY_SUBMITS: f64 = 0.9;
+/// Shortest time to submit an operation at which the submission waits for the disk. To hand an operation over takes
+/// microseconds.
+const SUBMIT_BLOCKS: Nanos = Nanos::from_micros(50);
+/// Most characters of an engine's name that are shown.
+const LONGEST_NAME: usize = 20;
 
 pub(in crate::rule) fn submits(explained: &Explained<'_>) -> Vec<Remark> {
     firsts(explained).filter_map(|at| submitting(&at)).take(SHOWN).collect()
 }
 
-/// The rows of a result share its threads.
+/// Remark on threads that only submit. The time is summed over the rows of a result, because they share its threads.
 fn submitting(at: &At<'_>) -> Option<Remark> {
     let rows = at.disk.rows.iter();
     let each = rows.filter_map(|row| Some((row.submit?, row.operations?)));
     let share = each.clone().map(|(time, rate)| time.secs() * rate).sum::<f64>() / at.threads();
     let longest = each.map(|(time, _)| time).max()?;
-    if share < SUBMITS {
+    if share < ONLY_SUBMITS {
         return None;
     }
-    let why = if longest >= BLOCKS {
+    let why = if longest >= SUBMIT_BLOCKS {
         "the submission waits for the disk: the cache is not bypassed, or the file system cannot do it without waiting"
     } else {
         "so short a time is that of the processor: one core is full"
@@ -56,13 +58,13 @@ fn one_at_a_time(at: &At<'_>, single: bool) -> Option<Remark> {
     if at.is_device() || at.is_copy() {
         return None;
     }
-    let asked = at.row.asked.or(at.row.depth).unwrap_or(1);
-    let ignored = at.row.asked.is_some() && at.row.mean.is_none_or(|_| at.is_one());
-    // A disk that answers as slowly as one that turns is another cause.
+    let requested = at.row.requested.or(at.row.depth).unwrap_or(1);
+    let ignored = at.row.requested.is_some() && at.row.mean.is_none_or(|_| at.is_one());
+    // A disk that answers as slowly as a rotating one has another cause.
     let answers =
         at.each().filter(|each| *each < SEEK && single && at.is_single() && at.is_small());
     let is_shown = at.row.mean.is_none_or(|_| at.is_one()) && at.disk.direct == Some(true);
-    let is_deep = asked > 1 && at.is_one();
+    let is_deep = requested > 1 && at.is_one();
     if !(ignored || is_deep || answers.is_some() && is_shown) {
         return None;
     }
@@ -72,12 +74,12 @@ fn one_at_a_time(at: &At<'_>, single: bool) -> Option<Remark> {
             "the engine {} keeps one operation in flight, whatever depth is asked",
             said(engine)
         ),
-        None if asked > 1 => {
+        None if requested > 1 => {
             "a layer below completes each operation before it takes the next one".to_owned()
         }
         None => "one operation after the other was asked".to_owned(),
     };
-    let depth = if asked > 1 { format!(", and {asked} were asked") } else { String::new() };
+    let depth = if requested > 1 { format!(", and {requested} were asked") } else { String::new() };
     let threads = at.threads();
     let of_each = if threads > 1.0 { " of each thread" } else { "" };
     let what = format!(
@@ -100,8 +102,8 @@ fn one_at_a_time(at: &At<'_>, single: bool) -> Option<Remark> {
     ))
 }
 
-/// A name of an engine: letters and digits, not too many.
+/// The name of an engine, reduced to letters, digits, `_` and `-`, and to `LONGEST_NAME` characters.
 fn said(engine: &str) -> String {
     let letters = engine.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
-    letters.take(NAME).collect()
+    letters.take(LONGEST_NAME).collect()
 }

@@ -1,16 +1,17 @@
-//! Rules about the answer of a disk: far too slow, or as slow as a seek.
+//! Rules about the latency of a disk: far too slow, or as slow as a seek.
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands};
+use super::super::Remark;
 use super::rows::{At, SEEK, SHOWN, all, are_single, firsts, time};
 use linerate_facts::block::BlockDevice;
+use linerate_facts::finding::Stands;
 use linerate_record::reported::Does;
 use linerate_units::Nanos;
 
-/// Seconds of an operation that no working disk takes: ten times a seek with a turn of a slow disk, about 10 ms.
-const SICK: f64 = 0.1;
-/// Operations in a second up to which a queue does not explain such times: a rotating disk does 75 or more.
-const FEW: f64 = 20.0;
+/// Seconds of an operation that no working disk takes: ten times a seek and a rotation of a slow disk, about 10 ms.
+const SICK_SECONDS: f64 = 0.1;
+/// Most operations per second at which a queue does not explain such times: a rotating disk does 75 or more.
+const FEW_OPERATIONS: f64 = 20.0;
 
 pub(in crate::rule) fn latency(explained: &Explained<'_>) -> Vec<Remark> {
     let single = are_single(explained);
@@ -21,14 +22,14 @@ pub(in crate::rule) fn latency(explained: &Explained<'_>) -> Vec<Remark> {
     sick.chain(seeks).take(SHOWN).collect()
 }
 
-/// A row whose few operations take so long that neither a seek nor a queue explains it.
+/// Whether a row has so few operations that take so long that neither a seek nor a queue explains it.
 fn is_sick(at: &At<'_>) -> bool {
     let mean = at.row.mean.map(Nanos::secs).or(at.each().filter(|_| at.is_single()));
-    let is_few = at.row.operations.is_some_and(|rate| rate <= FEW);
-    (at.is_small() || at.is_device()) && is_few && mean.is_some_and(|mean| mean >= SICK)
+    let is_few = at.row.operations.is_some_and(|rate| rate <= FEW_OPERATIONS);
+    (at.is_small() || at.is_device()) && is_few && mean.is_some_and(|mean| mean >= SICK_SECONDS)
 }
 
-/// The rows of one kind in a result, where most of them are so.
+/// Remark on the reads, writes or mixed rows of a result, if at least half of them are too slow for a working disk.
 fn sick_disk(first: &At<'_>, does: Does) -> Option<Remark> {
     let rows: Vec<At<'_>> = first.siblings().filter(|at| at.row.does == does).collect();
     let sick: Vec<&At<'_>> = rows.iter().filter(|at| is_sick(at)).collect();
@@ -61,7 +62,7 @@ fn between(least: &str, most: &str) -> String {
     if least == most { least.to_owned() } else { format!("{least} to {most}") }
 }
 
-/// One small operation after the other that takes as long as a seek.
+/// Remark on small operations, one after the other, that each take as long as a seek.
 fn seeks(explained: &Explained<'_>, at: &At<'_>) -> Option<Remark> {
     let each = at.each()?;
     let is_one = at.is_single() && at.row.mean.is_none_or(|_| at.is_one());
@@ -71,7 +72,7 @@ fn seeks(explained: &Explained<'_>, at: &At<'_>) -> Option<Remark> {
         || !at.is_small()
         || !is_one
         || is_sync
-        || !(SEEK..SICK).contains(&each)
+        || !(SEEK..SICK_SECONDS).contains(&each)
     {
         return None;
     }

@@ -1,33 +1,34 @@
 //! Rules about disks and files.
 
-pub(super) mod again;
 pub(super) mod cache;
 pub(super) mod depth;
 pub(super) mod latency;
 pub(super) mod mounts;
 pub(super) mod open;
 pub(super) mod paths;
+pub(super) mod repeated;
 pub(super) mod rows;
 
 use super::super::{Explained, side_name};
 use super::direction::{rows as crossing, way};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Access, DiskRow, Does};
 
-/// How many times the rate of a row a copy must reach.
-const ABOVE: f64 = 1.1;
+/// Least ratio of a copy's rate to that of a benchmark row at which the row is not the most that the path carries.
+const COPY_ABOVE: f64 = 1.1;
 
-/// Rows of a benchmark that are named.
+/// Most rows of a benchmark that are named in a remark.
 const FEW: usize = 4;
 
-/// Share of the counted bytes below which the disk did not move them.
-const MOVED: f64 = 0.5;
+/// Share of a program's bytes; if the disk moved less than this, the rest stayed in memory.
+const DISK_MOVED: f64 = 0.5;
 
-/// Share of the requested operations in flight below which the depth was not reached.
-const REACHED: f64 = 0.7;
+/// Share of the requested operations in flight below which the requested depth was not reached.
+const DEPTH_REACHED: f64 = 0.7;
 
-/// All rows, with the host at which they were measured.
+/// All disk rows, each with the host at which it was measured.
 fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a DiskRow)> {
     explained.material.disks().flat_map(|(source, disk)| {
         let side = source.side.unwrap_or(Side::Near);
@@ -35,7 +36,7 @@ fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a Dis
     })
 }
 
-/// A row in words: `sequential read, 1 MiB, depth 8`.
+/// A disk row in words: `sequential read, 1 MiB, depth 8`.
 pub(super) fn words(row: &DiskRow) -> String {
     let access = match row.access {
         Access::Sequential => "sequential ",
@@ -67,13 +68,13 @@ fn above(explained: &Explained<'_>, side: Side, copy: &DiskRow) -> Option<Remark
     let alike = crossing(explained).filter(|(at, row)| {
         row.access == Access::Sequential && way(*at, row.does) == Some(direction)
     });
-    // Of the same host, if it has any.
+    // Prefer a row of the host that made the copy, if it has any.
     let rank = |(at, row): &(Side, &DiskRow)| (*at == side, row.bytes_per_sec);
     let (_, best) = alike.max_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     })?;
-    if copy.bytes_per_sec < best.bytes_per_sec * ABOVE {
+    if copy.bytes_per_sec < best.bytes_per_sec * COPY_ABOVE {
         return None;
     }
     let what = format!(
@@ -88,11 +89,11 @@ fn above(explained: &Explained<'_>, side: Side, copy: &DiskRow) -> Option<Remark
     )
 }
 
-/// A copy whose direction is not known, beside the rows of each direction.
+/// Compares a copy whose direction is unknown with the rows of each direction.
 fn above_any(explained: &Explained<'_>, copy: &DiskRow) -> Option<Remark> {
     let slower = rows(explained).filter(|(at, row)| {
         let is_row = row.access == Access::Sequential && way(*at, row.does).is_some();
-        is_row && copy.bytes_per_sec >= row.bytes_per_sec * ABOVE
+        is_row && copy.bytes_per_sec >= row.bytes_per_sec * COPY_ABOVE
     });
     let each: Vec<String> = slower
         .take(FEW)
@@ -118,14 +119,14 @@ fn above_any(explained: &Explained<'_>, copy: &DiskRow) -> Option<Remark> {
 
 pub(super) fn cache(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |row: &DiskRow, direct: Option<bool>| {
-        // The kernel's counters may be those of another layer of the disk.
+        // With direct I/O nothing stays in memory: the kernel may have counted at another layer of the disk.
         if direct == Some(true) {
             return None;
         }
         let moved = row.at_disk?.0 as f64;
         let counted = row.bytes_per_sec * row.seconds?;
         let share = moved / counted.max(1.0);
-        (share < MOVED).then(|| {
+        (share < DISK_MOVED).then(|| {
             let what = format!(
                 "{}: the disk moved {:.0} % of the bytes that were counted; the rest stayed in memory",
                 words(row),
@@ -142,11 +143,11 @@ pub(super) fn cache(explained: &Explained<'_>) -> Vec<Remark> {
 
 pub(super) fn depth(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |row: &DiskRow| {
-        let asked = f64::from(row.depth?) * f64::from(row.threads.unwrap_or(1));
+        let requested = f64::from(row.depth?) * f64::from(row.threads.unwrap_or(1));
         let flight = row.operations? * row.mean?.secs();
-        (asked > 1.0 && flight < asked * REACHED).then(|| {
+        (requested > 1.0 && flight < requested * DEPTH_REACHED).then(|| {
             let what = format!(
-                "{}: {flight:.1} operations were in flight of the {asked:.0} that were requested",
+                "{}: {flight:.1} operations were in flight of the {requested:.0} that were requested",
                 words(row)
             );
             let evidence = format!(

@@ -1,28 +1,30 @@
-//! A rule about mounts of other hosts whose requests are small: larger operations of programs are split.
+//! A rule about network mounts whose requests are small: larger operations of programs are split into several.
 
 use super::super::super::{Explained, facts, side_name};
-use super::super::{Remark, Stands};
+use super::super::Remark;
 use super::paths::shown;
 use super::rows::{At, all};
 use linerate_ceiling::fingerprint::{Carrier, Kind, filled};
 use linerate_facts::block::FileSystem;
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::Does;
 use linerate_units::Bytes;
 
-/// Requests below which a mount is slow over any network but the nearest.
+/// Size of requests below which a mount is slow over any network except the nearest.
 //= Linux, nfs(5): the largest rsize and wsize are 1,048,576 bytes; client and server agree on the largest that both have
 const SMALL: Bytes = Bytes(64 << 10);
-/// Most mounts that are judged.
+/// Most mounts that are examined.
 const MOUNTS: usize = 64;
-/// Requests in a second from which on counted ones are those of a load.
+/// Least number of counted requests per second that is a load.
 const LOAD: f64 = 100.0;
-/// Sizes of counted requests that are the largest of a mount, as shares of its option: they count their headers, too.
+/// Range of a counted request's size over the mount's option at which requests have the option's full size: counted
+/// sizes include headers.
 const WHOLE: std::ops::RangeInclusive<f64> = 0.95..=1.1;
-/// How many times a rate a network carries that is not full.
+/// Least ratio of the network's rate to the rate of a file at which the network is not full.
 const MORE: f64 = 1.3;
 
-/// The options of a mount with the size of its requests, and what they are for.
+/// The mount options that set the size of requests, each with the operation that it applies to.
 const OPTIONS: [(&str, Does); 2] = [("rsize", Does::Read), ("wsize", Does::Write)];
 
 pub(in crate::rule) fn split(explained: &Explained<'_>) -> Vec<Remark> {
@@ -31,11 +33,11 @@ pub(in crate::rule) fn split(explained: &Explained<'_>) -> Vec<Remark> {
         .hosts()
         .into_iter()
         .flat_map(|(side, host)| host.storage.filesystems.iter().map(move |fs| (side, fs)));
-    let told = mounts.take(MOUNTS).filter_map(|(side, fs)| small(explained, side, fs));
-    told.chain(counted(explained)).collect()
+    let report = mounts.take(MOUNTS).filter_map(|(side, fs)| small(explained, side, fs));
+    report.chain(counted(explained)).collect()
 }
 
-/// The requests of a mount: the option that sets their size, and the size.
+/// The requests of one mount: the option that sets their size, and the size in bytes.
 struct Requests<'a> {
     side: Side,
     point: &'a str,
@@ -44,9 +46,10 @@ struct Requests<'a> {
     size: Bytes,
 }
 
-/// A mount whose requests are smaller than the operations that programs do, or small at all if no program is known.
+/// Remark on an NFS mount whose requests are smaller than the operations of programs, or just small if no program's
+/// operations are known.
 fn small(explained: &Explained<'_>, side: Side, fs: &FileSystem) -> Option<Remark> {
-    // The options of other network filesystems have other limits.
+    // Other network filesystems have other limits for their options.
     if !fs.kind.starts_with("nfs") {
         return None;
     }
@@ -61,7 +64,7 @@ fn small(explained: &Explained<'_>, side: Side, fs: &FileSystem) -> Option<Remar
         Some(one)
     });
     let found: Vec<_> = found.collect();
-    // What was measured elsewhere is not explained by it. Programs that copy files read large blocks.
+    // Results that were measured elsewhere are not explained by the mount. Programs that copy files read large blocks.
     let is_bare = explained.material.runs().next().is_none();
     let is_open = is_bare || all(explained).any(|at| at.is_copy() && on(&at, side, &fs.point));
     let larger = |one: &&Requests<'_>| larger(explained, one).is_some();
@@ -76,7 +79,7 @@ fn small(explained: &Explained<'_>, side: Side, fs: &FileSystem) -> Option<Remar
     remark(explained, one.or_else(|| found.iter().find(whole))?, is_open)
 }
 
-/// Small requests that the kernel counted, of mounts whose options are not known.
+/// Remarks on small requests that the kernel counted, at mounts whose options are unknown.
 fn counted<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Remark> + use<'a> {
     let of = move |at: At<'a>| {
         let known = &at.host(explained).storage.filesystems;
@@ -98,13 +101,13 @@ fn counted<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Remark> + u
     all(explained).filter_map(of).take(MOUNTS)
 }
 
-/// The largest block of programs in files of the mount that is larger than its requests.
+/// The largest block that a program used in files of the mount, if it is larger than the mount's requests.
 fn larger(explained: &Explained<'_>, one: &Requests<'_>) -> Option<Bytes> {
     let rows = all(explained).filter(|at| on(at, one.side, one.point) && at.row.does == one.does);
     rows.filter_map(|at| at.row.block).filter(|block| *block > one.size).max()
 }
 
-/// Whether a row is of such requests, as the kernel counted them.
+/// Whether a row holds the kernel's counts of these requests.
 fn is_counted(at: &At<'_>, one: &Requests<'_>) -> bool {
     let side = at.source.side.unwrap_or(Side::Near);
     at.is_mount() && side == one.side && at.disk.target == one.point && at.row.does == one.does
@@ -115,12 +118,12 @@ fn remark(explained: &Explained<'_>, one: &Requests<'_>, is_open: bool) -> Optio
     let block = larger(explained, one);
     let rows = all(explained).filter(|at| on(at, one.side, one.point) || is_counted(at, one));
     let best = rows.map(|at| at.row.bytes_per_sec * 8.0).reduce(f64::max);
-    // A full network is the limit, whatever the requests.
+    // A full network is the limit, whatever the size of requests.
     let full = best.map_or(Some(false), |bits| is_full(explained, bits));
     let causes: &[&'static str] = match full {
         Some(true) => return None,
         None => &["nfs-io-size", "wire-full"],
-        // Programs may ask for no more.
+        // Programs may not request more than one block at a time: the depth stays a possible cause.
         Some(false) if block.is_none() && !is_open => &["nfs-io-size", "queue-depth"],
         Some(false) => &["nfs-io-size"],
     };
@@ -156,7 +159,7 @@ fn remark(explained: &Explained<'_>, one: &Requests<'_>, is_open: bool) -> Optio
     )
 }
 
-/// How many requests the kernel counted in flight.
+/// The number of requests in flight by the kernel's counts, in words.
 fn in_flight(explained: &Explained<'_>, one: &Requests<'_>) -> Option<String> {
     let at = all(explained).find(|at| is_counted(at, one))?;
     let (rate, wait) = (at.row.operations?, at.row.mean?);
@@ -164,7 +167,8 @@ fn in_flight(explained: &Explained<'_>, one: &Requests<'_>) -> Option<String> {
     Some(format!("{rate:.0} requests in a second of {wait} each: {flight:.1} in flight"))
 }
 
-/// Whether a rate fills the network; `None` if it is that of a full link, and what there is is unknown.
+/// Whether a rate in bits per second fills the network; `None` if it equals that of a full link and the host's links
+/// are unknown.
 fn is_full(explained: &Explained<'_>, bits: f64) -> Option<bool> {
     let carries_more = |rate: f64| rate >= bits * MORE;
     let mut transfers = explained.material.transfers();
@@ -178,7 +182,7 @@ fn is_full(explained: &Explained<'_>, bits: f64) -> Option<bool> {
     (!links.is_empty()).then_some(!is_more)
 }
 
-/// Whether a row may be of files of the mount.
+/// Whether a row may be about files of the mount.
 fn on(at: &At<'_>, side: Side, point: &str) -> bool {
     let target = at.disk.target.as_str();
     let is_below = || {
@@ -186,7 +190,7 @@ fn on(at: &At<'_>, side: Side, point: &str) -> bool {
             .strip_prefix(point.trim_end_matches('/'))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    // Of a name without its folder it is not known where it is.
+    // A file name without its folder does not tell on which mount the file is.
     at.source.side.unwrap_or(Side::Near) == side
         && !at.is_device()
         && (target.is_empty() || is_below())

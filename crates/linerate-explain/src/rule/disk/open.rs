@@ -1,19 +1,20 @@
-//! A rule about results of disks for which no other rule has an answer.
+//! A rule for disk results that no other rule answers.
 
 use super::super::super::{Explained, Hardware};
-use super::super::{Remark, Stands, rate, usb};
+use super::super::{Remark, rate, usb};
 use super::cache::ROTATING;
 use super::rows::{At, LINK, all, are_alone};
-use super::{again, cache, depth, latency, mounts, paths};
+use super::{cache, depth, latency, mounts, paths, repeated};
 use linerate_ceiling::fingerprint::{Carrier, Kind, filled};
+use linerate_facts::finding::Stands;
 use linerate_units::Nanos;
 
-/// Time of a request up to which a disk is not slow.
-const QUICK: Nanos = Nanos::from_millis(1);
-/// Share of the depth from which on it is used.
-const USED: f64 = 0.7;
+/// Longest mean time of a request at which a disk is not slow.
+const QUICK_REQUEST: Nanos = Nanos::from_millis(1);
+/// Least share of the requested depth, in operations in flight, at which the depth is used.
+const DEPTH_USED: f64 = 0.7;
 
-/// The rules that answer what limits a disk.
+/// The rules that may find what limits a disk.
 static ANSWERS: &[fn(&Explained<'_>) -> Vec<Remark>] = &[
     cache::cached,
     cache::flushed,
@@ -23,21 +24,21 @@ static ANSWERS: &[fn(&Explained<'_>) -> Vec<Remark>] = &[
     paths::failed,
     paths::idle,
     mounts::split,
-    again::narrower,
+    repeated::narrower,
     usb::disks,
 ];
 
 pub(in crate::rule) fn open(explained: &Explained<'_>) -> Vec<Remark> {
     let is_answered = || ANSWERS.iter().any(|find| !find(explained).is_empty());
-    // Hardware that is described has rules of its own.
+    // If the hardware is described, other rules compare the results with it.
     let is_described = explained.material.hardware != Hardware::default();
     if is_described || !are_alone(explained) || is_answered() {
         return Vec::new();
     }
     let rate = |at: &At<'_>| at.row.bytes_per_sec;
     let flight = |at: &At<'_>| at.in_flight().unwrap_or(0.0);
-    let asked = all(explained).filter(|at| !at.is_device());
-    let fastest = asked.max_by(|one, other| rate(one).total_cmp(&rate(other)));
+    let requested = all(explained).filter(|at| !at.is_device());
+    let fastest = requested.max_by(|one, other| rate(one).total_cmp(&rate(other)));
     let busiest = || all(explained).max_by(|one, other| flight(one).total_cmp(&flight(other)));
     let found = fastest.or_else(busiest);
     found.map(|at| left_open(&at)).into_iter().collect()
@@ -91,7 +92,7 @@ fn left_open(at: &At<'_>) -> Remark {
     at.shows(remark.names(&[]).rules_out(&out))
 }
 
-/// What makes it unclear how fast the disk is.
+/// Why it is unclear how fast the disk is; empty if it is clear.
 fn unclear(at: &At<'_>) -> String {
     if at.is_device() {
         let flight = at.in_flight();
@@ -108,20 +109,20 @@ fn unclear(at: &At<'_>) -> String {
     }
 }
 
-/// The mean time and the number of requests of a device whose requests were all quick.
+/// The mean time of a request and requests per second of a device, if all its requests were quick.
 fn quick(at: &At<'_>) -> Option<(Nanos, f64)> {
-    let is_quick = |at: At<'_>| at.row.mean.is_some_and(|mean| mean <= QUICK);
+    let is_quick = |at: At<'_>| at.row.mean.is_some_and(|mean| mean <= QUICK_REQUEST);
     let found = at.row.mean.zip(at.row.operations);
     found.filter(|_| at.is_device() && at.siblings().all(is_quick))
 }
 
-/// The operations in flight and the depth, where it is used.
+/// The operations in flight and the requested depth, if the depth is above one and is used.
 fn used(at: &At<'_>) -> Option<(f64, u32)> {
     let found = at.in_flight().zip(at.row.depth);
-    found.filter(|(flight, depth)| *depth > 1 && *flight >= f64::from(*depth) * USED)
+    found.filter(|(flight, depth)| *depth > 1 && *flight >= f64::from(*depth) * DEPTH_USED)
 }
 
-/// The step that tells more, for the system of the program.
+/// The next step that would show more, with a command for the operating system on which the program ran.
 fn next(at: &At<'_>) -> (&'static str, &'static str) {
     if at.is_windows() {
         ("compare with the data sheet of the disk, and see the width and the speed of its link", "")

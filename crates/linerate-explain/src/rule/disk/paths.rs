@@ -1,20 +1,21 @@
-//! Rules about the paths to a disk, by the facts of a host.
+//! Rules about multipath disks: paths that failed, and paths without traffic, by the facts of a host.
 
 use std::collections::BTreeSet;
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::rows::{At, all};
 use linerate_facts::block::{BlockDevice, Layer, Path};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_units::Bytes;
 
-/// Paths that are named.
+/// Most paths that are named in a remark.
 const NAMED: usize = 4;
-/// Longest name that is shown.
+/// Most characters of a name that are shown.
 const LONGEST: usize = 60;
 
-/// A name from a paste.
+/// A name from pasted output, made safe to print: without control characters, and not too long.
 pub(super) fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
 }
@@ -27,12 +28,12 @@ fn devices<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a 
     })
 }
 
-/// Disks of which paths failed.
+/// Remarks on multipath disks with failed paths.
 pub(in crate::rule) fn failed(explained: &Explained<'_>) -> Vec<Remark> {
     devices(explained).filter_map(|(side, device)| fewer(side, device)).collect()
 }
 
-/// Disks whose paths are each a group of its own, so that one carries all.
+/// Remarks on multipath disks whose paths each form a group of their own, so that one path carries all requests.
 pub(in crate::rule) fn idle(explained: &Explained<'_>) -> Vec<Remark> {
     let whole = devices(explained).filter(|(side, device)| fewer(*side, device).is_none());
     whole.filter_map(|(side, device)| apart(explained, side, device)).collect()
@@ -83,15 +84,17 @@ fn fewer(side: Side, device: &BlockDevice) -> Option<Remark> {
     Some(remark)
 }
 
-/// Bytes in a second of the ports that paths usually go by: Ethernet of 1, 10 and 25 Gb/s, and Fibre Channel of 8, 16 and 32.
+/// Bytes per second of the ports that paths usually use: Ethernet of 1, 10 and 25 Gb/s, and Fibre Channel of 8, 16 and
+/// 32 (GFC).
 //= INCITS FC-PI-5 and FC-PI-6: 800, 1600 and 3200 MB/s in each direction
 const PORTS: [f64; 6] = [125e6, 1.25e9, 3.125e9, 0.8e9, 1.6e9, 3.2e9];
-/// Share of such a port that iSCSI and Fibre Channel leave to the data, at least and at most.
+/// Range of payload over the rate of such a port that iSCSI and Fibre Channel reach.
 const FILLS: std::ops::RangeInclusive<f64> = 0.88..=1.0;
-/// Smallest operations that may fill a path.
+/// Smallest payload of an operation that may fill a path.
 const LARGE: Bytes = Bytes(128 << 10);
 
-/// A disk of which each path is a group of its own, and all are alike: one of them carries all requests.
+/// Remark on a multipath disk whose paths each form a group of their own with equal priority: one path carries all
+/// requests.
 fn apart(explained: &Explained<'_>, side: Side, device: &BlockDevice) -> Option<Remark> {
     let live: Vec<&Path> =
         device.paths.iter().filter(|path| path.is_live() == Some(true)).collect();
@@ -143,13 +146,13 @@ fn apart(explained: &Explained<'_>, side: Side, device: &BlockDevice) -> Option<
         }
         None if !explained.material.has_results() => &["disk-path-idle"],
         None if is_large => &["disk-path-idle", "queue-depth"],
-        // Beside the question: small operations do not fill a path, nor do those of other disks.
+        // No answer: small operations do not fill a path, and those of other disks do not use it.
         None => return Some(remark),
     };
     Some(remark.names(causes).at(side))
 }
 
-/// Whether a row is of the disk, or of the path that carries its requests.
+/// Whether a row is about this disk, or about the path that carries its requests.
 fn is_of(at: &At<'_>, device: &BlockDevice, path: &Path) -> bool {
     let target = at.disk.target.as_str();
     let name = target.strip_prefix("/dev/").unwrap_or(target);
@@ -157,7 +160,7 @@ fn is_of(at: &At<'_>, device: &BlockDevice, path: &Path) -> bool {
     !name.is_empty() && [&device.name, &device.label, &path.name].iter().any(|known| *known == name)
 }
 
-/// Whether the paths in use are those that the target does not prefer.
+/// Whether all paths in use are ones that the target reports as non-optimized.
 fn is_worse(used: &[&Path]) -> bool {
     !used.is_empty() && used.iter().all(|path| path.ana_state == "non-optimized")
 }

@@ -1,4 +1,4 @@
-//! Rows of disks with the outputs that have them, as the rules about what limits a disk read them.
+//! Rows of disk results with their outputs, for the rules that find what limits a disk.
 
 use super::super::super::Explained;
 use super::super::Remark;
@@ -9,28 +9,28 @@ use linerate_plan::path::Side;
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Outcome, Source};
 use linerate_units::{Bytes, Nanos};
 
-/// Largest payload of an operation whose time is that of the disk's answer, and not of moving the payload.
+/// Largest payload of an operation whose time is mostly the disk's latency, and not the transfer of the payload.
 const SMALL: Bytes = Bytes(64 << 10);
 
-/// Range of operations in flight, by Little's law, that are one.
+/// Range of the operations in flight, by Little's law, that counts as one.
 const ONE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
-/// Seconds of an operation from which on a disk that turns would explain it: half a turn at 15,000 a minute.
+/// Shortest time of an operation, in seconds, that a rotating disk would explain: half a rotation at 15,000 a minute.
 pub(in crate::rule) const SEEK: f64 = 0.002;
 
-/// Most remarks of a rule: runs of a series are alike.
+/// Most remarks that one rule makes: the runs of a series are alike.
 pub(in crate::rule) const SHOWN: usize = 8;
 
-/// Most rows that are judged, so that a long paste takes no long time.
+/// Most rows that are examined, so that a long paste does not take long.
 const JUDGED: usize = 10_000;
 
-/// A step that shows the link of a disk in a slot, with its command.
+/// The step that shows the PCIe link of a disk in a slot, with its command.
 pub(in crate::rule) const LINK: (&str, &str) = (
     "the width and the speed of the link of the disk (LnkSta), beside what it can do (LnkCap)",
     "sudo lspci -vv",
 );
 
-/// A row, and where it stands.
+/// A disk row, with the source, result and table that it was read from.
 #[derive(Clone, Copy)]
 pub(in crate::rule) struct At<'a> {
     pub(in crate::rule) source: &'a Source,
@@ -47,60 +47,60 @@ fn first<'a>(source: &'a Source, result: &'a Outcome) -> Option<At<'a>> {
     Some(At { source, result, disk, row })
 }
 
-/// The rows of disks of one output.
+/// All disk rows of one output.
 pub(in crate::rule) fn of(source: &Source) -> impl Iterator<Item = At<'_>> {
     let firsts = source.results.iter().filter_map(move |result| first(source, result));
     firsts.flat_map(At::siblings)
 }
 
-/// The first row of each result of a disk, in the order of the input.
+/// The first row of each disk result, in the order of the input.
 pub(in crate::rule) fn firsts<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'a>> {
     explained.material.runs().filter_map(|(source, result)| first(source, result)).take(JUDGED)
 }
 
-/// All rows of disks, in the order of the input.
+/// All disk rows, in the order of the input.
 pub(in crate::rule) fn all<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'a>> {
     firsts(explained).flat_map(At::siblings).take(JUDGED)
 }
 
-/// Whether each row is of small operations of which one was asked at a time: nobody compared depths.
+/// Whether every row has small operations, one at a time: then nobody compared depths.
 pub(in crate::rule) fn are_single(explained: &Explained<'_>) -> bool {
     all(explained).all(|at| at.is_device() || at.is_single() && at.is_small())
 }
 
-/// Seconds in words.
+/// A time in seconds, in words.
 pub(in crate::rule) fn time(seconds: f64) -> String {
     Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
 }
 
-/// Whether all results are of disks: nothing else can be what limits.
+/// Whether all results are about disks: then nothing else can be the limit.
 pub(in crate::rule) fn are_alone(explained: &Explained<'_>) -> bool {
     let mut runs = explained.material.runs().peekable();
     runs.peek().is_some() && runs.all(|(_, result)| matches!(result.measured, Measured::Disk(_)))
 }
 
 impl At<'_> {
-    /// All rows of the same result.
+    /// All rows of the result that this row belongs to.
     pub(in crate::rule) fn siblings(self) -> impl Iterator<Item = Self> {
         self.disk.rows.iter().map(move |row| Self { row, ..self })
     }
 
-    /// Whether the kernel counted it at a device or a mount: what programs asked for is unknown.
+    /// Whether the kernel counted the row at a device or a mount: what programs requested is then unknown.
     pub(in crate::rule) fn is_device(&self) -> bool {
         self.source.tool.name == "iostat" || self.is_mount()
     }
 
-    /// Whether the kernel counted it at a mount of NFS.
+    /// Whether the kernel counted the row at an NFS mount.
     pub(in crate::rule) fn is_mount(&self) -> bool {
         self.source.tool.name == "nfsiostat"
     }
 
-    /// Whether a program of Windows measured it.
+    /// Whether a Windows program measured the row.
     pub(in crate::rule) fn is_windows(&self) -> bool {
         ["CrystalDiskMark", "DiskSpd"].contains(&self.source.tool.name.as_str())
     }
 
-    /// Whether it is the copy of a file.
+    /// Whether the row is the copy of a file.
     pub(in crate::rule) fn is_copy(&self) -> bool {
         self.row.access == Access::Copy
     }
@@ -112,42 +112,42 @@ impl At<'_> {
         format!("{device}{}", words(self.row))
     }
 
-    /// Threads; one if their number is unknown.
+    /// Number of threads; one if it is unknown.
     pub(in crate::rule) fn threads(&self) -> f64 {
         f64::from(self.row.threads.unwrap_or(1).max(1))
     }
 
-    /// Seconds that a thread has for an operation.
+    /// Seconds of a thread for each operation; `None` without a rate of operations.
     pub(in crate::rule) fn each(&self) -> Option<f64> {
         Some(self.threads() / self.row.operations?)
     }
 
-    /// Operations in flight of a thread, by Little's law.
+    /// Operations in flight of each thread, by Little's law.
     pub(in crate::rule) fn in_flight(&self) -> Option<f64> {
         Some(self.row.operations? * self.row.mean?.secs() / self.threads())
     }
 
-    /// Whether a thread had one operation in flight.
+    /// Whether each thread had one operation in flight.
     pub(in crate::rule) fn is_one(&self) -> bool {
         self.in_flight().is_some_and(|flight| ONE.contains(&flight))
     }
 
-    /// Whether its operations are small.
+    /// Whether the row's operations are small.
     pub(in crate::rule) fn is_small(&self) -> bool {
         self.row.block.is_some_and(|block| block <= SMALL)
     }
 
-    /// Whether one operation was asked at a time.
+    /// Whether one operation at a time was requested.
     pub(in crate::rule) fn is_single(&self) -> bool {
-        self.row.depth == Some(1) && self.row.asked.is_none() && self.row.threads == Some(1)
+        self.row.depth == Some(1) && self.row.requested.is_none() && self.row.threads == Some(1)
     }
 
-    /// Whether the cache of the system was bypassed. hdparm empties it before it reads.
+    /// Whether the page cache was bypassed. hdparm empties it before it reads.
     pub(in crate::rule) fn is_direct(&self) -> bool {
         self.disk.direct == Some(true) || self.source.tool.name == "hdparm"
     }
 
-    /// Such operations with many in flight.
+    /// A command for operations of this kind with many in flight.
     pub(in crate::rule) fn deeper(&self) -> &'static str {
         if self.row.access == Access::Random || self.is_small() {
             "fio --name=deep --filename=FILE --size=1G --rw=randread --bs=4k --direct=1 --ioengine=io_uring --iodepth=64"
@@ -156,7 +156,7 @@ impl At<'_> {
         }
     }
 
-    /// The same operations past the cache.
+    /// A command for operations of this kind that bypass the page cache.
     pub(in crate::rule) fn directly(&self) -> &'static str {
         match (self.source.tool.name.as_str(), self.row.does) {
             ("dd", Does::Write) => "dd if=/dev/zero of=FILE bs=1M count=4096 oflag=direct",
@@ -168,7 +168,7 @@ impl At<'_> {
         }
     }
 
-    /// The remark, shown by this run.
+    /// Adds this row's run to a remark, as the one that shows it.
     pub(in crate::rule) fn shows(&self, remark: Remark) -> Remark {
         remark.shown_by(self.source, self.result)
     }
@@ -181,7 +181,7 @@ impl At<'_> {
         }
     }
 
-    /// The disk below the target, if the facts of its host have one, or have one disk alone.
+    /// The disk below the row's target, if the facts of its host list it, or list only one disk.
     pub(in crate::rule) fn device<'e>(&self, explained: &Explained<'e>) -> Option<&'e BlockDevice> {
         let storage = &self.host(explained).storage;
         let target = self.disk.target.as_str();
@@ -197,7 +197,7 @@ impl At<'_> {
     }
 }
 
-/// The only disk below a device; of a partition that the facts do not have, the disk.
+/// The only disk below a device. For a partition that the facts do not list, the disk that it belongs to.
 fn below<'a>(storage: &'a Storage, name: &str) -> Option<&'a BlockDevice> {
     if let [one] = storage.leaves(name).as_slice() {
         return Some(one);

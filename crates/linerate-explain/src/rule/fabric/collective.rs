@@ -1,17 +1,18 @@
-//! Rules about operations of many processes, such as those of NCCL: what carries them, which host is slow, and their bus
-//! bandwidth beside the ports of a host.
+//! Rules about collective operations of many processes, such as those of NCCL: which transport carries them, which host
+//! is slow, and whether their bus bandwidth fills the ports of a host.
 
 use super::super::super::{Explained, facts};
 use super::super::moved::{Moved, runs, tables};
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::ports::capacity;
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Carrier, Setup};
 
-/// A cause of which the words of the program are proof enough: without the library nothing can use RDMA.
+/// A library whose absence, if the program reports it, proves the cause: without it nothing can use RDMA.
 const NO_LIBRARY: &str = "libibverbs";
 
-/// Messages between hosts that go by sockets.
+/// Remark on a collective operation whose messages between hosts use sockets.
 pub(in crate::rule) fn sockets(explained: &Explained<'_>) -> Vec<Remark> {
     let all = tables(explained);
     let by_sockets =
@@ -29,7 +30,7 @@ fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>) -> Remark {
         rate(run.best)
     );
     let port = facts::ports_of(explained.material).into_iter().find(|port| port.is_rdma);
-    // IP over InfiniBand has such names.
+    // Interfaces of IP over InfiniBand have names that begin so.
     let is_ipoib = setup.ports.iter().any(|name| name.starts_with("ib"));
     let is_sure = port.is_some() || is_ipoib || setup.no_rdma.contains(NO_LIBRARY);
     let causes: &[&'static str] =
@@ -50,12 +51,12 @@ fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>) -> Remark {
     )
 }
 
-/// How many times the rate of a run others must be, for it to be slow: runs of equal hosts differ by a few percent.
+/// Least ratio of other runs' rates to that of a run that is slow: runs of equal hosts differ by a few percent.
 const SLOWER: f64 = 1.3;
-/// Hosts that are named.
+/// Most hosts that are named in a remark.
 const NAMED: usize = 4;
 
-/// Runs of the same at other hosts, of which some are slow: the host that only they have.
+/// Compares runs of one test on different hosts: if some runs are slow, names the host that only the slow runs have.
 pub(in crate::rule) fn hosts(explained: &Explained<'_>) -> Vec<Remark> {
     let all = tables(explained);
     let between = || all.iter().filter(|run| run.setup.hosts.len() > 1);
@@ -63,7 +64,7 @@ pub(in crate::rule) fn hosts(explained: &Explained<'_>) -> Vec<Remark> {
         return Vec::new();
     };
     let alike = between().filter(|run| is_same(run, top));
-    // At the largest size that both have.
+    // Rates are compared at the largest message size that both runs have.
     let shares = alike.filter_map(|run| {
         let (_, own, best) = run.beside(top)?;
         Some((run, own / best))
@@ -79,7 +80,7 @@ pub(in crate::rule) fn hosts(explained: &Explained<'_>) -> Vec<Remark> {
     differ(&slow, &fast).into_iter().collect()
 }
 
-/// Whether two runs differ in nothing but the hosts.
+/// Whether two runs differ only in their hosts.
 fn is_same(one: &Moved<'_>, other: &Moved<'_>) -> bool {
     let without = |setup: &Setup| Setup { hosts: Vec::new(), ..setup.clone() };
     one.outcome.title == other.outcome.title
@@ -88,7 +89,7 @@ fn is_same(one: &Moved<'_>, other: &Moved<'_>) -> bool {
         && without(one.setup) == without(other.setup)
 }
 
-/// The rates of runs, in words.
+/// The lowest and highest rate of several runs, in words.
 fn range(all: &[&Moved<'_>]) -> String {
     let best = || all.iter().map(|run| run.best);
     let ends = best().reduce(f64::min).zip(best().reduce(f64::max));
@@ -108,7 +109,7 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>]) -> Option<Remark> {
     let (first, top) = (slow.first()?, fast.first()?);
     let has = |run: &Moved<'_>, host: &String| run.setup.hosts.contains(host);
     let is_equal = |a: &Moved<'_>, b: &Moved<'_>| a.setup.hosts.iter().all(|host| has(b, host));
-    // Then it is not the hosts that differ.
+    // If a slow and a fast run have the same hosts, the hosts do not explain the difference.
     if slow.iter().any(|a| fast.iter().any(|b| is_equal(a, b))) {
         return None;
     }
@@ -144,23 +145,25 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>]) -> Option<Remark> {
     )
 }
 
-/// Whether an operation of many processes may use several ports of a host at once: its rate is that of all of them, and no
-/// single link says whether it is as it should be.
+/// Whether a collective operation may use several ports of a host at once: its rate is then that of all of them, and
+/// cannot be compared with a single link.
 pub(super) fn is_spread(run: &Moved<'_>) -> bool {
     let setup = run.setup;
     let is_one_each = setup.processes.map(|n| n as usize) == Some(setup.hosts.len());
     setup.collective && setup.ports.len() != 1 && !is_one_each
 }
 
-/// Least share of all ports together at which they are full. A ring leaves 2 to 8 % to headers and to its start.
+/// Least share of the capacity of all ports together at which they are full. A ring loses 2 to 8 % to headers and to
+/// its start.
 //= NVIDIA nccl-tests, doc/PERFORMANCE.md: bus bandwidth is to be held against the speed of the hardware
 const FULL: f64 = 0.9;
-/// The most that programs round, and that a tree saves between two hosts: above it the ports are not all.
+/// Largest ratio of the rate to the capacity that rounding, and a tree between two hosts, explain: above it other ports
+/// carry it, too.
 const ROUNDED: f64 = 1.02;
 
-/// The best bus bandwidth beside the ports of a host, where there may be several.
-pub(in crate::rule) fn bus(explained: &Explained<'_>) -> Vec<Remark> {
-    // Where runs differ, that says more.
+/// Compares the best bus bandwidth with the capacity of a host's ports, if the operation may use several.
+pub(in crate::rule) fn bus_bandwidth(explained: &Explained<'_>) -> Vec<Remark> {
+    // If runs on different hosts differ, that is the better answer.
     if !hosts(explained).is_empty() {
         return Vec::new();
     }
@@ -170,8 +173,8 @@ pub(in crate::rule) fn bus(explained: &Explained<'_>) -> Vec<Remark> {
     best.and_then(|run| beside_ports(explained, run)).into_iter().collect()
 }
 
-/// The capacities of the ports that carry a run, in bits per second: those that it names, else all of the facts if they
-/// list several.
+/// The capacities of the ports that carry a run, in bits per second: of the ports that the run names; else of all RDMA
+/// ports in the facts, if there are several.
 fn carried_by(explained: &Explained<'_>, setup: &Setup) -> Option<Vec<f64>> {
     let ports = facts::ports_of(explained.material);
     let own: Vec<&facts::Port> =
@@ -198,12 +201,12 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>) -> Option<Remark> {
             share * 100.0,
             rate(sum)
         );
-        // A rate that the largest messages do not hold is that of something else.
+        // If the largest messages do not keep the rate, it is not limited by the ports.
         let held = run.rows.last_key_value().map_or(0.0, |(_, (rate, _))| rate / sum);
         if share > ROUNDED || share >= FULL && held < FULL {
             return None;
         }
-        // A part of the list of ports fits as well.
+        // Without named ports, some of the listed ports alone may carry the run.
         if share >= FULL && run.setup.ports.is_empty() {
             let what = format!("{beside}: they are full if these are all ports that carry it");
             Remark::new(Stands::Found, what).next("all ports of a host", "ibstat")

@@ -1,17 +1,18 @@
-//! A rule about the errors that ports of InfiniBand count.
+//! A rule about the errors that InfiniBand ports count.
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands};
+use super::super::Remark;
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::{IbDevice, IbPort};
 use linerate_facts::nic::Counter;
 
-/// Share of packets with an error from which on a path is slower for it.
-const MATTERS: f64 = 1e-4;
-/// Share of bits with an error from which on a cable or a port is out of its specification.
+/// Least share of packets with an error that makes a path slower.
+const ERRORS_MATTER: f64 = 1e-4;
+/// Share of bits with an error above which a cable or port violates its specification.
 //= InfiniBand Architecture Specification 1.4, volume 2, chapter 6: at most one error in 10^12 bits
 const BIT_ERRORS: f64 = 1e-12;
 
-/// Errors, and what they are a share of.
+/// Counters of errors, each with the counter of packets that they are a share of.
 const SHARES: [(&str, &str); 3] = [
     ("port_rcv_errors", "port_rcv_packets"),
     ("symbol_error", "port_rcv_packets"),
@@ -23,12 +24,12 @@ fn value(counters: &[Counter], name: &str) -> Option<u64> {
     found.map(|counter| counter.value)
 }
 
-/// What a counter has grown by between two readings; `None` if there is one reading.
+/// The growth of a counter between two readings; `None` if there is only one reading.
 fn grown(port: &IbPort, name: &str) -> Option<u64> {
     value(&port.counters, name)?.checked_sub(value(&port.before, name)?)
 }
 
-/// Errors of ports as shares of their packets.
+/// Remarks on the errors of ports, as shares of the packets that the ports counted.
 pub(in crate::rule) fn errors(explained: &Explained<'_>) -> Vec<Remark> {
     let devices = explained.material.rdma_devices();
     let ports = devices.flat_map(|(side, device)| {
@@ -55,7 +56,7 @@ fn damaged((device, port): (&IbDevice, &IbPort)) -> Option<Remark> {
         );
         let remark = Remark::new(Stands::Found, what)
             .because("a cable, a transceiver or a port is bad, or the other end discards");
-        return Some(if share(*errors, *of) >= MATTERS {
+        return Some(if share(*errors, *of) >= ERRORS_MATTER {
             remark.names(&["path-loss"])
         } else {
             remark
@@ -64,7 +65,7 @@ fn damaged((device, port): (&IbDevice, &IbPort)) -> Option<Remark> {
     once(port, &name)
 }
 
-/// Errors without packets beside them in two readings: they may be old.
+/// Remark on errors that cannot be compared with the packets between two readings: they may be old.
 fn once(port: &IbPort, name: &str) -> Option<Remark> {
     let read = |counter: &str| value(&port.counters, counter).filter(|count| *count > 0);
     let all = SHARES.iter().filter_map(|(errors, of)| Some((*errors, read(errors)?, *of)));

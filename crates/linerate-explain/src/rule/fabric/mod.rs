@@ -1,4 +1,4 @@
-//! Rules about rates of messages beside what links and slots carry.
+//! Rules that compare rates of messages with what links and slots carry.
 
 pub(super) mod collective;
 pub(super) mod counters;
@@ -9,18 +9,20 @@ pub(super) mod slots;
 
 use super::super::{Explained, facts};
 use super::moved::{Moved, runs};
-use super::{Remark, Stands, rate};
+use super::{Remark, rate};
 use linerate_ceiling::fingerprint::{self as print, At, Kind};
 use linerate_ceiling::{Link, roce};
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::Layer;
 use linerate_record::reported::Carrier;
 use linerate_units::Rate;
 use packets::{GAIN, are_small, wire};
 
-/// Other hardware with the same ceiling that is named.
+/// Most other hardware with the same ceiling that is named in a remark.
 const BESIDE: usize = 2;
 
-/// What a rate of messages is at: that of verbs, else, of a message library over an unknown transport, that of sockets.
+/// The hardware whose ceiling equals a rate of messages: by verbs; for a message library over an unknown transport, by
+/// sockets if no link fits by verbs.
 fn at(run: &Moved<'_>) -> Vec<At> {
     let verbs = hardware(run, print::Carrier::Verbs);
     let is_known = verbs.iter().any(|at| at.link.is_some());
@@ -30,7 +32,8 @@ fn at(run: &Moved<'_>) -> Vec<At> {
     hardware(run, print::Carrier::Sockets)
 }
 
-/// The hardware that a rate is at, each once, by the way to use it that is nearest and that the output does not contradict.
+/// The hardware whose ceiling equals the rate of a run. Of several ways to use the hardware, the nearest that the
+/// output does not contradict.
 fn hardware(run: &Moved<'_>, carrier: print::Carrier) -> Vec<At> {
     let mut all: Vec<At> = Vec::new();
     for at in print::at(run.each_way(), carrier) {
@@ -41,7 +44,7 @@ fn hardware(run: &Moved<'_>, carrier: print::Carrier) -> Vec<At> {
     all
 }
 
-/// A link, with the rate of its data: `100 Gb/s (InfiniBand EDR 4x)`.
+/// A link in words, with its data rate: `100 Gb/s (InfiniBand EDR 4x)`.
 fn words(at: &At) -> String {
     match at.link {
         Some(link @ Link::InfiniBand { .. }) => {
@@ -52,15 +55,15 @@ fn words(at: &At) -> String {
     }
 }
 
-/// Payload of the packets of a way to use a link; `None` if the way does not say it.
+/// Payload of the packets in one way to use a link, in bytes; `None` if the way names no MTU.
 pub(super) fn payload(at: &At) -> Option<u32> {
-    // `RDMA, MTU 4096` of InfiniBand; the name of Ethernet has the MTU of Ethernet.
+    // For InfiniBand, `RDMA, MTU 4096` is the payload itself; for Ethernet the name has the MTU of Ethernet.
     let (_, named) = at.way.name.rsplit_once("MTU ")?;
     let named = named.parse().ok()?;
     if at.kind == Kind::Ethernet { roce::payload(named) } else { Some(named) }
 }
 
-/// Whether a run says that its packets go another way: another size, or another layer.
+/// Whether a run reports another packet size or another layer than this way to use a link.
 fn contradicts(run: &Moved<'_>, at: &At) -> bool {
     let layer = run.setup.layer.is_some_and(|layer| match at.kind {
         Kind::InfiniBand => layer != Layer::InfiniBand,
@@ -71,11 +74,11 @@ fn contradicts(run: &Moved<'_>, at: &At) -> bool {
     layer || other_mtu
 }
 
-/// How many times a rate another run must be to be above it.
+/// Least ratio by which another run's rate is higher.
 const ABOVE: f64 = 1.005;
 
-/// The run with the highest rate of one way, if no other run of the input, over a network, is above it. The sum of both ways
-/// counts where no run of one way is there.
+/// The run with the highest rate in one direction, unless another run of the input that crossed a network is faster.
+/// The sum of both directions counts only if there is no run in one direction.
 fn top<'a>(explained: &Explained<'_>, all: &'a [Moved<'a>]) -> Option<&'a Moved<'a>> {
     let between = || all.iter().filter(|run| run.setup.only_host().is_none());
     let has_one = between().any(|run| !run.both);
@@ -87,11 +90,11 @@ fn top<'a>(explained: &Explained<'_>, all: &'a [Moved<'a>]) -> Option<&'a Moved<
     (top.is_level && !is_above).then_some(top)
 }
 
-/// A full link, where no other run shows more, and both ways together show no fault.
+/// Remark on a full link, if no other run is faster and both directions together show no fault.
 pub(super) fn full(explained: &Explained<'_>) -> Option<Remark> {
     let all = runs(explained);
     let run = top(explained, &all)?;
-    // Both ways that share something, and packets that could be larger, are no link that is as fast as it can be.
+    // If both directions share a limit, or packets could be larger, the link is not as fast as it can be.
     if super::runs::share(explained) || are_small(explained, run) || collective::is_spread(run) {
         return None;
     }
@@ -99,7 +102,8 @@ pub(super) fn full(explained: &Explained<'_>) -> Option<Remark> {
     let is_known = |at: &At| at.link.is_some_and(|link| known.contains(&link));
     let found = at(run);
     let links = || found.iter().filter(|at| at.link.is_some());
-    // A link that is known to be another one excludes the rest; the sum of both ways alone may be that of one.
+    // If the path's links are known, others are ruled out. If only a sum of both directions is known, it may be that of
+    // one direction.
     let first = match links().find(|at| is_known(at)) {
         Some(at) => at,
         None if known.is_empty() && !run.both => links().next()?,
@@ -140,10 +144,10 @@ pub(super) fn full(explained: &Explained<'_>) -> Option<Remark> {
     })
 }
 
-/// Largest payload of a packet.
+/// Largest payload of a packet, in bytes.
 const LARGEST: u32 = 4096;
 
-/// What larger packets of the same link would carry, if that is more; in words.
+/// The rate that the link would carry with larger packets, in words; `None` if it is hardly more.
 fn larger(at: &At) -> Option<String> {
     let layer = match at.kind {
         Kind::InfiniBand => Layer::InfiniBand,
@@ -155,7 +159,7 @@ fn larger(at: &At) -> Option<String> {
     (now / most >= GAIN).then(|| format!("packets of {LARGEST} B would carry {}", rate(more)))
 }
 
-/// Names other hardware that carries as much.
+/// Adds to a remark other hardware with the same ceiling.
 fn beside(remark: Remark, first: &At, all: &[At]) -> Remark {
     let others = all.iter().filter(|at| at.name != first.name && at.link.is_none());
     others.take(BESIDE).fold(remark, |remark, at| {
@@ -168,7 +172,8 @@ fn beside(remark: Remark, first: &At, all: &[At]) -> Remark {
     })
 }
 
-/// A slot or a USB port whose ceiling a level rate is at, where no link has it: no proof that it is the limit.
+/// Remark on a slot or USB port whose ceiling equals a rate that several sizes reach, if no link has that ceiling. It
+/// is no proof of the limit.
 pub(super) fn slot(explained: &Explained<'_>) -> Option<Remark> {
     let all = runs(explained);
     let run = top(explained, &all).filter(|run| !run.both)?;
@@ -191,7 +196,7 @@ pub(super) fn slot(explained: &Explained<'_>) -> Option<Remark> {
     Some(remark.next("the slot that the card trained to", "sudo lspci -vv"))
 }
 
-/// Messages within one host at the rate of a card: memory carries more.
+/// Remark on messages within one host at the rate of a card: memory carries more.
 pub(super) fn one_host(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let within = all.iter().filter_map(|run| Some((run, run.setup.only_host()?)));
@@ -201,7 +206,7 @@ pub(super) fn one_host(explained: &Explained<'_>) -> Vec<Remark> {
 }
 
 fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str)) -> Remark {
-    // Shared memory may happen to move as much as some Ethernet: that one must be known to be there.
+    // Shared memory may by chance be as fast as some Ethernet, so an Ethernet link must be known to be there.
     let is_card =
         |at: &At| at.kind == Kind::InfiniBand || at.link.is_some_and(|link| known.contains(&link));
     let card = at(run).into_iter().find(|at| is_card(at) && run.is_level);

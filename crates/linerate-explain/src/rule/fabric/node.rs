@@ -2,14 +2,15 @@
 
 use super::super::super::Explained;
 use super::super::moved::{Moved, runs};
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::full;
 use linerate_facts::Inventory;
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Measured, Outcome, Setup, Sizes, Source, Transfer};
 use linerate_units::Bytes;
 
-/// The node of the cards of a host, if all of them that say one have the same.
+/// The NUMA node of a host's network cards; `None` if they have different nodes, or none is known.
 fn card_node(host: &Inventory) -> Option<u32> {
     let rdma = host.infiniband.devices.iter().filter_map(|device| device.node);
     let network = host
@@ -21,11 +22,11 @@ fn card_node(host: &Inventory) -> Option<u32> {
     nodes.all(|node| node == first).then_some(first)
 }
 
-/// Classes of PCI: networks, and InfiniBand.
+/// PCI class codes of network cards, and of InfiniBand cards.
 const NETWORK: u32 = 0x02;
 const INFINIBAND: u32 = 0x0c06;
 
-/// The node that a command binds its program to.
+/// The NUMA node that a command binds its program to, by node or by CPU; `None` if it does not.
 fn bound(setup: &Setup, host: &Inventory) -> Option<u32> {
     let of_cpu = |cpu: u32| {
         let mut nodes = host.processors.nodes.iter();
@@ -37,19 +38,19 @@ fn bound(setup: &Setup, host: &Inventory) -> Option<u32> {
     setup.node.or_else(|| setup.cpu.and_then(of_cpu))
 }
 
-/// How many times the rate of another node a node must have to make the difference.
-const MORE: f64 = 1.3;
-/// Messages from which on their bytes take longer than their number.
-const LARGE: Bytes = Bytes(65_536);
+/// Least ratio of the rates from two nodes at which the node explains the difference.
+const NODE_GAINS: f64 = 1.3;
+/// Size in bytes from which messages are limited by their bytes and not by their number.
+const LARGE_MESSAGE: Bytes = Bytes(65_536);
 
-/// A program on another node than the card, or one that is faster from another node.
+/// Remark on a program that runs on another node than the card, or is faster from another node.
 pub(in crate::rule) fn node(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let compared = compared(&all, &explained.material.near);
     compared.or_else(|| placed(explained)).or_else(|| alone(explained, &all)).into_iter().collect()
 }
 
-/// Two runs that differ in the node, or in the CPU, of the program.
+/// Finds two runs that differ only in the node, or in the CPU, of the program.
 fn compared(all: &[Moved<'_>], host: &Inventory) -> Option<Remark> {
     let bound: Vec<_> =
         all.iter().map(|run| (run, run.setup.cpu, bound(run.setup, host))).collect();
@@ -69,7 +70,7 @@ fn compared(all: &[Moved<'_>], host: &Inventory) -> Option<Remark> {
             (None, Some(cpu)) => format!("CPU {cpu}"),
             (None, None) => "another CPU".to_owned(),
         };
-        (differ && more > less * MORE).then(|| {
+        (differ && more > less * NODE_GAINS).then(|| {
             let places = (place(node, cpu), place(other_node, other_cpu));
             let what = format!(
                 "{} from {} and {} from {}: where the program runs makes the difference",
@@ -93,14 +94,14 @@ fn compared(all: &[Moved<'_>], host: &Inventory) -> Option<Remark> {
     found.next()
 }
 
-/// A time of messages, or a rate of sockets, of a program on a known node.
+/// A time of messages, or a rate of sockets, measured by a program on a known node.
 struct Placed<'a> {
     source: &'a Source,
     outcome: &'a Outcome,
     node: u32,
-    /// What was measured: only the same is compared.
+    /// What was measured, and with which command: only equal values are compared.
     what: String,
-    /// More is better.
+    /// Speed in any unit, to compare only: higher is better.
     speed: f64,
     words: String,
 }
@@ -116,7 +117,7 @@ impl<'a> Placed<'a> {
             }
             Measured::Transfer(one) => {
                 let Transfer { carrier, direction, streams, both, buffer, size, .. } = &**one;
-                let counts = one.asked.is_none() && one.error.is_none();
+                let counts = one.requested.is_none() && one.error.is_none();
                 let bits = counts.then_some(one.goodput.0 as f64)?;
                 let what =
                     format!("{carrier:?} {direction:?} {streams:?} {both} {buffer:?} {size:?}");
@@ -130,7 +131,7 @@ impl<'a> Placed<'a> {
             source,
             outcome,
             node: bound(setup, host)?,
-            // Another target is another path.
+            // The command is included because another target is another path.
             what: format!("{} {what} {}", source.tool.name, setup.command),
             speed,
             words,
@@ -138,19 +139,19 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// Two runs of the same, of which one is slower from another node.
+/// Finds two runs of one test, of which one is slower from another node.
 fn placed(explained: &Explained<'_>) -> Option<Remark> {
     let host = &explained.material.near;
     let all = explained.material.runs().take(MOST);
     let all: Vec<Placed<'_>> =
         all.filter_map(|(source, outcome)| Placed::of(source, outcome, host)).collect();
     let is_slower = |slow: &Placed<'_>, fast: &Placed<'_>| {
-        slow.what == fast.what && slow.node != fast.node && fast.speed > slow.speed * MORE
+        slow.what == fast.what && slow.node != fast.node && fast.speed > slow.speed * NODE_GAINS
     };
-    // Runs on one node that differ as much say that something else makes the difference.
+    // If runs on one node differ as much, the node does not explain the difference.
     let differs = |one: &Placed<'_>| {
         all.iter().any(|other| {
-            other.what == one.what && other.node == one.node && other.speed > one.speed * MORE
+            other.what == one.what && other.node == one.node && other.speed > one.speed * NODE_GAINS
         })
     };
     let pairs = all.iter().flat_map(|slow| all.iter().map(move |fast| (slow, fast)));
@@ -168,12 +169,12 @@ fn placed(explained: &Explained<'_>) -> Option<Remark> {
     Some(remark.next("the node of each card, and the CPUs of the nodes", NODES))
 }
 
-/// The nodes of network cards, and the CPUs of each node.
+/// The command that shows the nodes of network cards, and the CPUs of each node.
 const NODES: &str = "grep . /sys/class/net/*/device/numa_node; lscpu | grep NUMA";
-/// Most results that are compared: each is held against each.
+/// Most results that are compared: each is compared with each other one.
 const MOST: usize = 64;
 
-/// The best run, bound to another node than that of the card.
+/// Remark on the fastest run, if its program is bound to another node than that of the card.
 fn alone(explained: &Explained<'_>, all: &[Moved<'_>]) -> Option<Remark> {
     let host = &explained.material.near;
     let run = all.iter().max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
@@ -186,8 +187,8 @@ fn alone(explained: &Explained<'_>, all: &[Moved<'_>]) -> Option<Remark> {
          between both",
         rate(run.each_way())
     );
-    // The number of small messages may be what limits.
-    let is_large = run.rows.keys().next_back().is_some_and(|size| *size >= LARGE);
+    // For small messages, their number may be the limit instead.
+    let is_large = run.rows.keys().next_back().is_some_and(|size| *size >= LARGE_MESSAGE);
     let causes: &[&'static str] =
         if is_large { &["numa-remote"] } else { &["numa-remote", "rdma-one-qp", "rdma-depth"] };
     Some(

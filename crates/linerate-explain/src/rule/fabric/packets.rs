@@ -1,44 +1,45 @@
-//! Rules about the size of packets: those of RDMA, and those of sockets over InfiniBand.
+//! Rules about the size of packets: of RDMA, and of sockets over InfiniBand.
 
 use super::super::super::{Explained, facts};
 use super::super::course::transfers;
 use super::super::moved::{Moved, runs};
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::payload;
 use linerate_ceiling::fingerprint::{self as print, Kind};
 use linerate_ceiling::{infiniband, roce};
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::Layer;
 use linerate_facts::nic::Nic;
 use linerate_record::reported::Carrier;
 
-/// Gain of a larger MTU from which on it matters.
+/// Least ratio of the ceilings with the largest and the present MTU at which the larger one matters.
 pub(in crate::rule) const GAIN: f64 = 1.02;
-/// Share of the ceiling of its packets from which on a rate is limited by them.
+/// Share of the ceiling with the present packets from which the packets limit the rate.
 const FULL: f64 = 0.97;
 
-/// A port whose packets are smaller than it supports.
+/// A port whose packets are smaller than the largest that it supports; sizes in bytes.
 struct Small {
     name: String,
     now: u32,
     most: u32,
     layer: Layer,
-    /// Data of the link in bits per second; `None` if unknown.
+    /// Data rate of the link in bits per second; `None` if unknown.
     link: Option<f64>,
 }
 
 impl Small {
-    /// How many times as much a full link carries with the largest packets.
+    /// Ratio of the payload that a full link carries with the largest packets to that with the present ones.
     fn gain(&self) -> Option<f64> {
         Some(wire(self.layer, self.now)? / wire(self.layer, self.most)?)
     }
 
-    /// Payload of the full link with its packets.
+    /// Payload in bits per second that the full link carries with the present packets.
     fn ceiling(&self) -> Option<f64> {
         Some(self.link? / wire(self.layer, self.now)?)
     }
 }
 
-/// Bytes on the wire for each byte of payload, in full packets.
+/// Bytes on the wire for each byte of payload, in full packets of this MTU.
 pub(in crate::rule) fn wire(layer: Layer, mtu: u32) -> Option<f64> {
     let packet = match layer {
         Layer::InfiniBand => infiniband::rdma(&[mtu])?,
@@ -50,7 +51,7 @@ pub(in crate::rule) fn wire(layer: Layer, mtu: u32) -> Option<f64> {
     Some(packet.wire_per_byte.low())
 }
 
-/// The ports of both hosts with small packets.
+/// The ports of both hosts whose packets are smaller than the largest that they support.
 fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
     let ports = facts::ports_of(explained.material);
     let devices = explained.material.rdma_devices();
@@ -70,7 +71,7 @@ fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
     })
 }
 
-/// Whether a rate is that of a link that is full of packets which could be larger.
+/// Whether a run fills a link whose packets could be larger.
 pub(in crate::rule) fn are_small(explained: &Explained<'_>, run: &Moved<'_>) -> bool {
     small(explained).any(|port| port.gain() >= Some(GAIN) && is_full(&port, run))
 }
@@ -81,10 +82,10 @@ pub(in crate::rule) fn mtu(explained: &Explained<'_>) -> Vec<Remark> {
     small(explained).filter_map(|port| smaller(&port, best)).collect()
 }
 
-/// Whether a rate is that of a full link with the packets of a port.
+/// Whether the rate of a run fills the link of a port with its present packets.
 fn is_full(port: &Small, run: &Moved<'_>) -> bool {
     let by_fact = port.ceiling().map(|ceiling| run.each_way() >= ceiling * FULL);
-    // Where the link is unknown, the rate may be at the ceiling of one.
+    // If the link is unknown, the rate may equal the ceiling of a standard link.
     let by_rate = || {
         let kind = match port.layer {
             Layer::InfiniBand => Kind::InfiniBand,
@@ -106,7 +107,7 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>) -> Option<Remark> {
         port.most,
         (gain - 1.0) * 100.0
     );
-    // Beside a rate that is far from full, packets are not what limits.
+    // If the best rate is far from full, the packets are not the limit.
     let answers = best.is_none_or(|run| is_full(port, run));
     let remark = Remark::new(if answers { Stands::Found } else { Stands::Doubt }, what);
     let remark = match port.layer {
@@ -126,17 +127,18 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>) -> Option<Remark> {
     Some(if answers { remark.names(&["rdma-mtu"]) } else { remark })
 }
 
-/// Times the rate of sockets that verbs must carry through one port.
+/// Least ratio of the rate of verbs to that of sockets through one port at which the sockets limit.
 const VERBS_MORE: f64 = 2.0;
-/// Largest packet of datagram mode.
+/// Largest packet of datagram mode, in bytes.
 //= torvalds/linux, Documentation/infiniband/ipoib.rst: the MTU of the link less 4 bytes
 const DATAGRAM: u32 = 4_092;
 
-/// Sockets over InfiniBand in the small packets of datagram mode, where verbs carry twice as much.
+/// Remark on sockets over InfiniBand that use the small packets of datagram mode, if verbs carry at least twice as
+/// much.
 pub(in crate::rule) fn datagrams(explained: &Explained<'_>) -> Option<Remark> {
     let verbs = runs(explained).iter().map(Moved::each_way).reduce(f64::max)?;
     let (source, result, one) = transfers(explained)
-        .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.asked.is_none())
+        .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.requested.is_none())
         .max_by_key(|(_, _, one)| one.goodput)?;
     let sockets = one.goodput.0 as f64;
     let is_own = |nic: &Nic| nic.kind == "ipoib" && nic.mtu.is_some_and(|mtu| mtu <= DATAGRAM);

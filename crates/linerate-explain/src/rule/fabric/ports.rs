@@ -1,19 +1,20 @@
-//! Rules about ports by the facts of the hosts: down, made by software, or used in part.
+//! Rules about InfiniBand and network ports, by the facts of the hosts: down, emulated in software, or not fully used.
 
 use super::super::super::{Explained, facts, side_name};
 use super::super::ceiling::slower;
 use super::super::moved::runs;
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use linerate_facts::Inventory;
 use linerate_facts::finding::Finding;
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::{IbDevice, IbPort, Layer};
 use linerate_facts::nic::Nic;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Carrier, Counted, Transfer};
 
-/// Oddities of ports that carry nothing, and wait for somebody.
+/// Ids of oddities of ports that carry nothing because something has to be done first.
 pub(in crate::rule) const WAITING: [&str; 2] = ["unserved-port", "ib-held-down"];
-/// The oddity of a port without a cable. It is one only where no other port works.
+/// Id of the oddity of a port without a cable. It matters only if no other port works.
 const UNPLUGGED: &str = "ib-no-link";
 
 fn has_active(host: &Inventory) -> bool {
@@ -21,7 +22,7 @@ fn has_active(host: &Inventory) -> bool {
     ports.any(IbPort::is_active)
 }
 
-/// Whether an oddity is about a port of InfiniBand that carries nothing, and should.
+/// Whether an oddity is about an InfiniBand port that carries nothing, and should.
 fn is_down(host: &Inventory, odd: &Finding) -> bool {
     let is_ethernet = host.infiniband.devices.iter().any(|device| {
         let of = |port: &IbPort| format!("{} port {}", device.called(), port.number) == odd.subject;
@@ -31,13 +32,13 @@ fn is_down(host: &Inventory, odd: &Finding) -> bool {
     is_own && !is_ethernet
 }
 
-/// A port of InfiniBand that carries nothing.
+/// Remarks on InfiniBand ports that carry nothing.
 pub(in crate::rule) fn down(explained: &Explained<'_>) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let at = Side::ALL.into_iter().position(|known| known == side).unwrap_or(0);
         let odd = explained.oddities[at].iter().find(|odd| is_down(host, odd))?;
-        // Results were moved by something: beside an active port the others do not matter.
+        // The results did use some port: if one is active, the others do not matter.
         if has_results && has_active(host) {
             return None;
         }
@@ -54,18 +55,19 @@ pub(in crate::rule) fn down(explained: &Explained<'_>) -> Vec<Remark> {
     explained.material.hosts().into_iter().filter_map(of).collect()
 }
 
-/// Share of its link below which a transfer leaves much of it unused.
+/// Share of its link's rate below which a transfer leaves much of the link unused.
 const LEAVES: f64 = 0.9;
-/// Share by which a rate may be above the capacity of its port: programs round.
+/// Largest ratio of a rate to the capacity of its port: programs round.
 const ROUNDED: f64 = 1.02;
 
-/// The rates that are held against links: verbs and messages, and sockets.
+/// Kinds of transfers whose rates are compared with links: by verbs and message libraries, and through sockets.
 const KINDS: [&[Carrier]; 2] = [
     &[Carrier::Rdma, Carrier::Messages],
     &[Carrier::Tcp, Carrier::Udp, Carrier::Sctp, Carrier::Sockets],
 ];
 
-/// The best transfer of each kind and direction, beside the slowest port that could have carried it.
+/// Remarks that compare the fastest transfer of each kind and direction with the slowest port that could have carried
+/// it.
 pub(in crate::rule) fn unused(explained: &Explained<'_>) -> Vec<Remark> {
     let ports = facts::ports_of(explained.material);
     let of = |kind: &&[Carrier], direction: Direction| {
@@ -94,14 +96,14 @@ fn best(
         let is_sent = one.carrier == Carrier::Udp && one.counted == Counted::Sender;
         kind.contains(&one.carrier)
             && !one.both
-            && one.asked.is_none()
+            && one.requested.is_none()
             && !is_sent
             && one.setup.only_host().is_none()
     };
     let transfers =
         explained.material.transfers().filter(|(_, one)| one.direction == direction && counts(one));
     let transfers = transfers.map(|(_, one)| (one.carrier, one.goodput.0 as f64));
-    // A table has no direction: it is that of the client's messages.
+    // A table has no direction: it counts as that of the client's messages.
     let tables = runs(explained).into_iter().filter(|run| {
         let is_own = kind.contains(&run.carrier)
             && run.direction.is_none()
@@ -140,7 +142,7 @@ fn leaves(best: f64, carrier: Carrier, port: &facts::Port, direction: Direction)
         .next("see which it is, with `linerate serve` on the other host", "linerate run HOST")
 }
 
-/// The best rate of all kinds and directions.
+/// The highest rate of all kinds and directions, in bits per second.
 pub(in crate::rule) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
     let each = KINDS
         .iter()
@@ -148,15 +150,15 @@ pub(in crate::rule) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
     each.flatten().map(|(_, rate)| rate).reduce(f64::max)
 }
 
-/// Oddities of a link that is slower than it could be.
+/// Ids of oddities of a link that is slower than it could be.
 const NARROW: [&str; 4] = ["ib-slow-link", "port-speed", "port-offer", "port-fixed"];
 
-/// Whether results fill the port of an oddity, which is slower than it could be.
+/// Whether results fill the port of an oddity that reports a slow link.
 pub(in crate::rule) fn is_filled(explained: &Explained<'_>, side: Side, odd: &Finding) -> bool {
     NARROW.contains(&odd.id) && fills(explained, side, &odd.subject).is_some()
 }
 
-/// The best rate, if it fills the port of a side whose name begins so.
+/// The highest rate in bits per second, if it fills the port of `side` whose name begins with `name`.
 fn fills(explained: &Explained<'_>, side: Side, name: &str) -> Option<f64> {
     let ports = facts::ports_of(explained.material);
     let mut own = ports.iter().filter(|port| port.side == side && port.name.starts_with(name));
@@ -165,7 +167,7 @@ fn fills(explained: &Explained<'_>, side: Side, name: &str) -> Option<f64> {
     best_of_all(explained).filter(|best| filled.contains(best))
 }
 
-/// Whether a transfer fills a port of the facts.
+/// Whether the highest rate fills a port that the facts list.
 pub(in crate::rule) fn is_any_full(explained: &Explained<'_>) -> bool {
     let ports = facts::ports_of(explained.material);
     best_of_all(explained).is_some_and(|best| {
@@ -176,17 +178,17 @@ pub(in crate::rule) fn is_any_full(explained: &Explained<'_>) -> bool {
     })
 }
 
-/// Full ports that run below a speed of their own, where what the other end offers is not known. Of those about which it
-/// is known an oddity tells.
+/// Remarks on full ports that run below one of their own speeds, where the offer of the other end is unknown. If it is
+/// known, an oddity reports the port.
 pub(in crate::rule) fn below_modes(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |side: Side, nic: &Nic| {
         let (speed, own) = (nic.link.speed?, nic.link.fastest_own()?);
-        let is_told = explained
+        let is_reported = explained
             .oddities
             .iter()
             .flatten()
             .any(|odd| NARROW.contains(&odd.id) && odd.subject == nic.name);
-        let best = fills(explained, side, &nic.name).filter(|_| own > speed && !is_told)?;
+        let best = fills(explained, side, &nic.name).filter(|_| own > speed && !is_reported)?;
         let what = format!(
             "{} of the {}: {} fill it at {speed}, and it can run at {own}",
             nic.name,
@@ -201,7 +203,7 @@ pub(in crate::rule) fn below_modes(explained: &Explained<'_>) -> Vec<Remark> {
     nics.filter_map(|(side, nic)| of(side, nic)).collect()
 }
 
-/// Verbs over a device that is made by software.
+/// Remark on verbs over a device that is emulated in software.
 pub(in crate::rule) fn software(explained: &Explained<'_>) -> Option<Remark> {
     runs(explained).iter().find(|run| run.carrier == Carrier::Rdma)?;
     let mut devices = explained.material.rdma_devices();

@@ -1,20 +1,22 @@
-//! A rule about the slots of cards beside rates.
+//! A rule that compares rates with what the slots of cards carry.
 
 use super::super::super::{Explained, facts, side_name};
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::ports::{best_of_all, capacity};
 use linerate_ceiling::pcie::{Slot, USUAL_PAYLOADS, generation};
 use linerate_facts::Inventory;
+use linerate_facts::finding::Stands;
 use linerate_facts::pci::{Device, Link};
 use linerate_plan::path::Side;
 use linerate_units::Rate;
 
-/// Range of a rate that a slot holds, as shares of the bounds of its payload.
+/// Range of a rate over the payload that a slot carries, within which the slot limits the rate: the first over the
+/// lower bound, the second over the upper bound.
 const HELD: [f64; 2] = [0.97, 1.01];
-/// How many times as much as its slot a port must carry to be held by it.
-const FASTER: f64 = 1.05;
+/// Least ratio of the port's capacity to that of its slot at which the slot limits.
+const PORT_FASTER: f64 = 1.05;
 
-/// A rate at what the slot of a card carries, where its port carries more.
+/// Remarks on rates that equal what the slot of a card carries, while the card's port carries more.
 pub(in crate::rule) fn slot(explained: &Explained<'_>) -> Vec<Remark> {
     let Some(best) = best_of_all(explained) else {
         return limited(explained);
@@ -26,7 +28,7 @@ pub(in crate::rule) fn slot(explained: &Explained<'_>) -> Vec<Remark> {
         let held = devices.filter_map(|(device, link)| {
             let leaves = slot_of(link)?.leaves();
             let holds = best >= leaves.low() * HELD[0] && best <= leaves.high() * HELD[1];
-            let is_faster = fastest.is_none_or(|port| port > leaves.high() * FASTER);
+            let is_faster = fastest.is_none_or(|port| port > leaves.high() * PORT_FASTER);
             (holds && is_faster).then(|| held(best, side, device, link))
         });
         held.take(1).collect::<Vec<_>>()
@@ -34,7 +36,7 @@ pub(in crate::rule) fn slot(explained: &Explained<'_>) -> Vec<Remark> {
     explained.material.hosts().into_iter().flat_map(of).collect()
 }
 
-/// Cards of which the kernel says that a link limits them, where nothing was measured.
+/// Remarks on cards that a link limits, as the kernel reports, if there are no results.
 fn limited(explained: &Explained<'_>) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
@@ -53,7 +55,7 @@ fn limited(explained: &Explained<'_>) -> Vec<Remark> {
     all.filter_map(of).collect()
 }
 
-/// The link of a card that runs below the card's best.
+/// The present link of a network card, if it is slower than the best that the card supports.
 fn slow_link(device: &Device) -> Option<Link> {
     let is_network =
         device.class == 0 || matches!(device.class >> 16, 0x02) || device.class >> 8 == 0x0c06;

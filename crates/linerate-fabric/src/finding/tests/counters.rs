@@ -5,7 +5,7 @@ fn index(name: &str) -> usize {
     COUNTERS.iter().position(|c| c.name == name).unwrap()
 }
 
-/// The findings about a star in which a counter of `H3` has a value, and rises.
+/// The findings about a star in which a counter of `H3` has `value`, and then grows by `rise`.
 fn with(name: &str, value: u64, rise: u64) -> Vec<Finding> {
     let mut fake = star();
     let port = at(&fake, "H3");
@@ -38,7 +38,7 @@ fn a_link_that_only_went_down_may_have_been_a_neighbour_that_booted() {
         port.rise[index(name)] = 1;
     }
     assert_eq!(seen(&fake, "H2")[0].certainty, Certainty::Proved);
-    // A packet that was malformed, or had no room, is an error as well.
+    // Packets that were malformed, or had no room, count as errors as well.
     for (name, certainty) in [
         ("port_rcv_errors", Certainty::Supported),
         ("excessive_buffer_overrun_errors", Certainty::Supported),
@@ -67,7 +67,7 @@ fn a_full_counter_of_errors_shows_no_new_ones() {
 
 #[test]
 fn a_single_symbol_error_is_within_the_standard() {
-    // A link of 54.5 Gb/s may have one in 18 s.
+    // A link of 54.5 Gb/s may have one damaged bit in 18 s.
     let found = with("symbol_error", 0, 1);
     assert!(found.iter().all(|f| !f.is_now()), "{found:?}");
     let found = with("symbol_error", 0, 2);
@@ -86,14 +86,14 @@ fn damage_of_the_past_is_told_as_such() {
     assert!(!found[0].is_now() && found[0].what.contains("symbol_error 4242"));
     let found = with("symbol_error", 0xffff, 0);
     assert!(found[0].what.contains("at least 65535") && found[0].proof.len() == 2);
-    // A neighbour that boots takes the link down.
+    // The counter of links that went down also grows when a neighbour boots.
     assert_eq!(with("link_downed", 7, 0), []);
 }
 
 #[test]
 fn a_counter_that_was_cleared_does_not_wrap() {
     let found = with("port_rcv_errors", 500, u64::MAX - 492);
-    // 500 became 7.
+    // The counter fell from 500 to 7.
     assert!(found[0].is_now() && found[0].what.contains("port_rcv_errors 7 in"), "{found:?}");
     let found = with("port_rcv_errors", 500, u64::MAX - 499);
     assert_eq!(found, []);
@@ -119,10 +119,10 @@ fn packets_that_were_damaged_or_dropped_elsewhere_have_findings_of_their_own() {
     assert_eq!(ids(&with("port_xmit_discards", 0, 1)), [("drops", "H3 port 1")]);
 }
 
-/// Units of the counter of waits in a second on a link of 4x FDR.
+/// Units of the wait counter in one second, on a link of 4x FDR.
 const SECOND: f64 = 4.0 * 14.0625e9 * 64.0 / 66.0 / 32.0;
 
-/// The findings about a fat tree whose ports wait for these shares of a second.
+/// The findings about a fat tree whose ports wait for these shares of a second. The link of the port `full` is full.
 fn waits(ports: &[(&str, u8, f64)], full: Option<(&str, u8)>) -> Vec<Finding> {
     let mut fake = Fake::fat_tree(2, 2, 2);
     fake.manage("host-1-1", 1);
@@ -144,7 +144,7 @@ fn the_slow_receiver_is_the_end_of_the_chain() {
     assert_eq!(ids(&found), [("slow-receiver", "host-1-1")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
     assert!(found[0].what.contains("leaf1 port 1 waits for it"));
-    // Those before it wait because it waits.
+    // The ports before the receiver wait because it does not receive.
     let chain = [("leaf1", 1, 0.5), ("spine1", 1, 0.5), ("leaf2", 3, 0.5), ("host-2-1", 1, 0.5)];
     let found = waits(&chain, None);
     assert_eq!(ids(&found), [("slow-receiver", "host-1-1")]);
@@ -155,14 +155,14 @@ fn the_slow_receiver_is_the_end_of_the_chain() {
 fn a_full_link_is_the_end_of_the_chain_too() {
     let two = [("host-2-1", 1, 0.5), ("host-2-2", 1, 0.6)];
     let found = waits(&two, Some(("leaf2", 3)));
-    // That is use, and no fault.
+    // A full link is normal use, and no fault.
     assert_eq!(ids(&found), [("full-link", "leaf2 port 3")]);
     assert!(!found[0].is_now() && found[0].what.contains("spine1 port 2"), "{found:?}");
     let found = waits(&two, None);
     assert_eq!(ids(&found), [("slow-receiver", "leaf2")]);
     assert!(found[0].is_now() && found[0].why.contains("unknown"));
     assert!(found[0].what.contains("2 ports wait for it"));
-    // Where a unit may be larger, 2 % may be all of the time: the switch may wait for another.
+    // With the largest unit, 2 % may be all of the time: the switch itself may wait for another node.
     let [a, b] = two;
     assert_eq!(waits(&[a, b, ("leaf2", 4, 0.02)], None), []);
 }
@@ -175,7 +175,7 @@ fn waits_that_are_not_counted_are_unknown() {
     assert_eq!(ids(&seen(&fake, "H2")), [("slow-receiver", "H3")]);
     fake.nodes[switch].counting = [0x0200, 0];
     assert_eq!(seen(&fake, "H2"), []);
-    // Where another port of a switch is not known to wait for nobody, the switch is not the end of the chain.
+    // If it is unknown whether another port of the switch waits, the switch is not known to be the end of the chain.
     let mut tree = Fake::fat_tree(2, 2, 2);
     tree.manage("host-1-1", 1);
     let (host, leaf) = (tree.node("host-2-1"), tree.node("leaf2"));
@@ -183,7 +183,7 @@ fn waits_that_are_not_counted_are_unknown() {
     assert_eq!(ids(&seen(&tree, "host-2-2")), [("slow-receiver", "leaf2")]);
     tree.port((leaf, 3)).counters[index("port_xmit_wait")] = 0xffff_ffff;
     assert_eq!(seen(&tree, "host-2-2"), []);
-    // A full counter and one that was cleared say nothing about this time.
+    // A counter that is full or was cleared does not show how long the port waited.
     fake.nodes[switch].counting = [0x1200, 0];
     fake.port((switch, 3)).counters[index("port_xmit_wait")] = 0xffff_0000;
     assert_eq!(seen(&fake, "H2"), []);

@@ -20,7 +20,7 @@ fn a_port_without_a_link_says_why() {
         assert_eq!(ours.len(), usize::from(what.is_some()), "{states:?}: {found:?}");
         let said = ours.first().map_or("", |f| f.what.as_str());
         assert!(said.starts_with(what.unwrap_or_default()), "{said}");
-        // A wire that works has a link.
+        // If the physical state is LinkUp, the port is held down and the cable works.
         let is_held = ours.first().is_some_and(|f| f.id == "ib-held-down");
         assert_eq!(is_held, states == [1, 5], "{states:?}");
     }
@@ -34,7 +34,7 @@ fn a_link_at_the_other_port_of_the_adapter_is_told() {
     let found = find(&fake.network_at("SRV", 2));
     assert_eq!(ids(&found), [("ib-no-link", "SRV port 2")]);
     assert!(found[0].proof[1].contains("port 1 of this adapter has a link"));
-    // An empty port that is not asked through is normal.
+    // An empty port is normal if the network was walked from another port.
     assert_eq!(ids(&seen(&fake, "SRV")), [("no-manager", "SRV port 1")]);
 }
 
@@ -47,7 +47,7 @@ fn a_function_that_is_held_down_is_not_enabled_by_ibportstate() {
     let found = seen(&fake, "H2");
     assert_eq!(found[0].id, "ib-held-down");
     assert!(!commands(&found[0]).contains("ibportstate"));
-    // With a GUID, by the id of its device.
+    // If the port has a GUID, the device id shows whether it is a virtual function.
     fake.port(own).guid = 7;
     for (device, says) in [(0x101c, "virtual function"), (0x101b, "held down")] {
         fake.nodes[own.0].device = device;
@@ -56,7 +56,7 @@ fn a_function_that_is_held_down_is_not_enabled_by_ibportstate() {
     }
 }
 
-/// The findings about a star whose link at `H3` runs at a width and a speed.
+/// The findings about a star whose link at `H3` runs with these lanes at this speed.
 fn with(lanes: u32, speed: Speed) -> Vec<Finding> {
     let mut fake = star();
     let slow = at(&fake, "H3");
@@ -77,11 +77,11 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
         assert!(found[0].why.contains("may use more"), "{}", found[0].why);
         assert!(found[0].what.contains("both ports have 4x FDR"), "{}", found[0].what);
     }
-    // An adapter of 100 Gb/s has four lanes of EDR or two of HDR.
+    // An adapter of 100 Gb/s has four lanes of EDR or two lanes of HDR.
     let mut fake = star();
     for node in &mut fake.nodes {
         for port in node.ports.values_mut() {
-            // FDR, EDR and HDR.
+            // Bits 7: FDR, EDR and HDR are supported and enabled.
             (port.speed[1][0], port.speed[1][1]) = (7, 7);
             port.runs(4, Speed::Hdr);
         }
@@ -97,7 +97,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
         assert_eq!(ids(&found), [("ib-slow-link", "SW port 3 to H3 port 1")]);
         assert_eq!(found[0].certainty, certainty, "{}", found[0].what);
     }
-    // Where no adapter of this sort is faster, it is all that one can do.
+    // If no adapter of this kind is faster, the speed is all that it can do.
     for at in [slow, peer] {
         fake.port(at).runs(4, Speed::Edr);
     }
@@ -106,7 +106,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
     fake.port(slow).runs(4, Speed::Fdr);
     fake.port(peer).runs(4, Speed::Fdr);
     assert_eq!(ids(&seen(&fake, "H2")), [("ib-slow-link", "SW port 3 to H3 port 1")]);
-    // Two lanes may be all that an adapter uses.
+    // Two lanes may be all that an adapter can use.
     assert_eq!(with(2, Speed::Fdr)[0].certainty, Certainty::Supported);
 }
 
@@ -123,7 +123,7 @@ fn a_link_that_is_set_to_less_is_slow_where_others_are_not() {
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("ib-slow-link", "SW port 3 to H3 port 1")]);
     assert!(found[0].why.contains("set to less"), "{}", found[0].why);
-    // The same on all links is how somebody wants it.
+    // If all links are configured for the same lower speed, this is on purpose.
     for node in &mut fake.nodes {
         for port in node.ports.values_mut() {
             port.runs(4, Speed::Qdr);
@@ -143,7 +143,8 @@ fn an_old_adapter_at_a_new_switch_is_not_slow() {
     assert_eq!(seen(&fake, "H2"), []);
 }
 
-/// Two switches with four hosts each, joined by some links, in a ring with a third one if `ring`.
+/// The findings about two switches with four hosts each, joined by `links` links; with `ring`, also by way of a third
+/// switch.
 fn cascade(links: u8, ring: bool) -> Vec<Finding> {
     seen(&cascaded(links, ring), "b1")
 }
@@ -174,7 +175,7 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     assert_eq!(ids(&found), [("cascade", "B to A")]);
     assert_eq!(found[0].what, "3 links join 4 hosts with 4 others");
     assert_eq!(found[0].certainty, Certainty::Supported);
-    // Many networks save links on purpose: it does harm once their ports wait or drop packets.
+    // Many networks save links on purpose: it does harm only if ports of these links wait or drop packets.
     assert!(!found[0].is_now());
     let mut fake = cascaded(3, false);
     let near = fake.node("A");
@@ -185,7 +186,7 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     assert!(found[0].fix.what.contains("up to 1 more"), "{}", found[0].fix.what);
     assert_eq!(cascade(1, false)[0].what, "1 link joins 4 hosts with 4 others");
     assert_eq!(cascade(4, false), []);
-    // Another way leads across: what it carries is not counted.
+    // Another way leads across, whose capacity is not counted: no finding.
     assert_eq!(cascade(1, true), []);
 }
 
@@ -207,13 +208,13 @@ fn a_link_that_other_switches_have_is_missing() {
 
 #[test]
 fn empty_ports_alone_are_no_missing_links() {
-    // Three leaves are joined to one switch each: there is no second one whose links they share.
+    // Three leaves are joined to one switch each: no other leaf has a second link to compare with.
     let mut fake = Fake::fat_tree(3, 1, 1);
     let leaf = fake.node("leaf3");
     fake.unlink((leaf, 2));
     fake.manage("host-1-1", 1);
     assert_eq!(seen(&fake, "host-2-1"), []);
-    // With two leaves nobody knows which of both is right.
+    // With only two leaves, it is unknown which of them is as it should be.
     let mut fake = Fake::fat_tree(2, 2, 2);
     let leaf = fake.node("leaf2");
     fake.unlink((leaf, 4));

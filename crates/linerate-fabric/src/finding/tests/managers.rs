@@ -12,11 +12,11 @@ fn the_manager_of_the_neighbour_serves_its_other_port() {
     let server = fake.node("SRV");
     let guid = fake.port((server, 2)).guid;
     assert!(commands(one).contains(&format!("opensm -B -g {guid:#018x}")));
-    // The served side sees the port that waits.
+    // A host on the other network, which has a manager, sees the port that waits.
     let found = seen(&fake, "CLA");
     assert_eq!(ids(&found), [("wrong-port", "SRV port 2")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
-    // The cure.
+    // A manager on the network without one removes the finding.
     fake.manage("CLB", 1);
     assert_eq!(seen(&fake, "CLB"), []);
     assert_eq!(seen(&fake, "CLA"), []);
@@ -53,7 +53,7 @@ fn a_second_manager_is_not_started_where_one_serves() {
     assert_eq!(ids(&found), [("unserved-port", "H2 port 1")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
     assert!(!commands(&found[0]).contains("opensm -B"));
-    // Its sign is an active port, even if the manager does not answer.
+    // An active port shows that a manager ran, even if the manager does not answer.
     let manager = at(&fake, "H1");
     fake.port(manager).capabilities = 0;
     assert_eq!(ids(&seen(&fake, "H2")), [("unserved-port", "H2 port 1")]);
@@ -85,7 +85,7 @@ fn a_manager_that_ended_leaves_active_ports() {
     assert_eq!((one.host.as_str(), one.certainty), ("H1", Certainty::Supported));
     let guid = fake.port(ran).guid;
     assert!(commands(one).contains(&format!("opensm -B -g {guid:#018x}")));
-    // The LID of a manager whose host is off.
+    // Ports still have the LID of a manager whose host is off.
     let hosts: Vec<At> = ["H2", "H3", "H4"].map(|name| at(&fake, name)).into();
     for host in hosts {
         fake.port(host).manager_lid = 77;
@@ -106,17 +106,17 @@ fn a_manager_that_may_run_somewhere_is_not_gone() {
     };
     let is_gone = |fake: &Fake| ids(&seen(fake, "H2")).iter().any(|(id, _)| *id == "manager-gone");
     assert!(is_gone(&ended()));
-    // Another one took over.
+    // Another manager took over.
     let mut fake = ended();
     let other = at(&fake, "H3");
     fake.port(other).capabilities |= 1 << 1;
     assert!(!is_gone(&fake));
-    // Whether a node has counters says nothing of a manager.
+    // A node that does not support counters may still be known to run no manager.
     let mut fake = ended();
     let other = fake.node("H3");
     fake.nodes[other].mute = vec![0x01];
     assert!(is_gone(&fake));
-    // A host that does not answer, or does not say what its port is.
+    // A host that does not answer, or that refuses the request for its port.
     for (loss, refused) in [(100, vec![]), (0, vec![0x15])] {
         let mut fake = ended();
         let silent = fake.node("H3");
@@ -156,7 +156,7 @@ fn where_a_part_did_not_answer_no_manager_is_started() {
 
 #[test]
 fn a_sign_of_a_manager_is_enough_to_start_no_other() {
-    // The port at the other end of the cable says that a manager runs there.
+    // The port at the other end of the cable reports that a manager runs there.
     let mut fake = Fake::two_ports();
     let far = (fake.node("SRV"), 2);
     fake.port(far).capabilities |= 2;
@@ -176,7 +176,7 @@ fn a_port_that_is_new_after_the_manager_has_ended_needs_one() {
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("manager-gone", "this network")]);
     assert!(found[0].host == "H1" && commands(&found[0]).contains("opensm -B"));
-    // This port alone still has the LID of a manager.
+    // Only this port still has the LID of a manager.
     let mut fake = Fake::two_ports();
     let own = at(&fake, "CLB");
     fake.port(own).manager_lid = 1;
@@ -186,7 +186,7 @@ fn a_port_that_is_new_after_the_manager_has_ended_needs_one() {
 
 #[test]
 fn managers_that_do_not_manage_are_named() {
-    // Each of them answers, and none is the master.
+    // Managers answer, but none of them is the master.
     for state in [0, 1, 2] {
         let mut fake = star();
         let ran = at(&fake, "H1");
@@ -195,7 +195,7 @@ fn managers_that_do_not_manage_are_named() {
         assert_eq!(ids(&found), [("manager-gone", "this network")]);
         assert!(!commands(&found[0]).contains("opensm -B"), "{state}");
     }
-    // A manager that stands still: its node answers everything else.
+    // A manager that hangs: its node answers all other requests.
     let mut fake = star();
     let ran = fake.node("H1");
     fake.nodes[ran].mute = vec![0x20];
@@ -205,7 +205,7 @@ fn managers_that_do_not_manage_are_named() {
         (found[0].host.as_str(), found[0].what.as_str()),
         ("H1", "the subnet manager does not answer")
     );
-    // Beside a master, one that stands still is no problem.
+    // If another manager is the master, one that hangs does no harm.
     let mut fake = star();
     let other = fake.node("H3");
     fake.port((other, 1)).capabilities |= 1 << 1;

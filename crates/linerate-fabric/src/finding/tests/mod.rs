@@ -1,4 +1,4 @@
-//! Each finding on the fake network, and networks that only look like it.
+//! Tests of each finding on the fake network, and on networks that only look as if they had it.
 
 mod counters;
 mod links;
@@ -26,7 +26,7 @@ fn seen(fake: &Fake, host: &str) -> Vec<Finding> {
     find(&fake.network(host))
 }
 
-/// Their ids and subjects.
+/// The id and the subject of each finding.
 fn ids(found: &[Finding]) -> Vec<(&str, &str)> {
     let of = found.iter();
     of.map(|f| (f.id, f.subject.as_str())).collect()
@@ -58,7 +58,7 @@ fn a_node_that_loses_datagrams_is_named() {
     };
     assert_eq!((one.id, one.subject.as_str()), ("lossy-node", "H3"));
     assert_eq!(one.certainty, Certainty::Supported);
-    // It is named once, also if it left a request without a reply.
+    // The node is reported once, even if one of its requests has no reply at all.
     fake.nodes[lossy].loss = 70;
     for seed in 0..20 {
         fake.seed = seed;
@@ -90,7 +90,7 @@ fn a_node_without_a_reply_is_named_by_its_cable() {
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("silent-node", "the node across the cable of SW port 3")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
-    // A node that says no is not silent.
+    // A node that refuses a request is not silent.
     fake.nodes[dead].loss = 0;
     fake.nodes[dead].refused = vec![0x01, 0x16];
     assert_eq!(seen(&fake, "H2"), []);
@@ -113,7 +113,7 @@ fn two_ports_with_one_guid_are_found() {
     fake.port(b).guid = fake.port(a).guid;
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("duplicate-guid", "H3 port 1, H4 port 1")]);
-    // Two functions without a GUID share none.
+    // Two virtual functions without a GUID do not share one.
     for at in [a, b] {
         fake.port(at).guid = 0;
     }
@@ -127,7 +127,7 @@ fn two_ports_with_one_lid_are_found() {
     fake.port(b).lid = fake.port(a).lid;
     let found = seen(&fake, "H2");
     assert!(ids(&found).contains(&("duplicate-lid", "H3 port 1, H4 port 1")), "{found:?}");
-    // Ports that have none, and 0xffff, which some adapters have until a manager comes.
+    // Ports with the LID 0xffff, which some adapters have until a manager gives them one, do not share it.
     for at in [a, b] {
         fake.port(at).lid = 0xffff;
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::mad::node::NodeKind;
 
-/// A star whose hosts have these keys, with the manager at `H1`.
+/// A star whose hosts have these partition keys, with a manager at `H1`.
 fn with(keys: &[&[u16]]) -> Fake {
     let mut fake = Fake::star(keys.len() as u8);
     fake.manage("H1", 1);
@@ -40,7 +40,7 @@ fn limited_members_may_not_talk_to_each_other() {
     let found = seen(&with(&[&[0x7fff], &[0x7fff]]), "H2");
     assert_eq!(ids(&found), [("wrong-partition", "H2 port 1, H1 port 1")]);
     assert!(found[0].why.contains("limited members"));
-    // A full member talks to all of them.
+    // A full member may communicate with all limited members.
     assert_eq!(seen(&with(&[&[0xffff], &[0x7fff], &[0x7fff]]), "H2"), []);
 }
 

@@ -1,14 +1,14 @@
-//! Routes by LID: the way that packets take through the forwarding tables of the switches.
+//! Routes by LID: the way of packets through the forwarding tables of the switches.
 
 use std::collections::BTreeSet;
 
 use super::super::mad::subnet::{BLOCK, NOWHERE};
 use super::{Network, Node, PortAt};
 
-/// A route to a LID, as far as it is known.
+/// The route of packets to a LID, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Routed {
-    /// The ports through which packets leave a node, in order. The first one is where the route begins.
+    /// The ports through which packets leave each node, in order. The route begins at the first one.
     pub hops: Vec<PortAt>,
     /// How the route ends.
     pub end: End,
@@ -17,22 +17,23 @@ pub struct Routed {
 /// How a route ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// At the port that has the LID.
+    /// The packets arrive at the port that has the LID.
     Arrives(PortAt),
-    /// At a switch that was passed before.
+    /// The packets arrive at a switch for the second time.
     Loop(usize),
-    /// At a switch whose table has no entry for the LID.
+    /// The packets arrive at a switch whose table has no entry for the LID.
     NoEntry(usize),
-    /// At a port through which the packets should leave, and which has no link or is not active.
+    /// The packets should leave through a port that has no link or is not active.
     LinkDown(PortAt),
-    /// At a port that does not have the LID.
+    /// The packets arrive at an adapter's port that does not have the LID.
     Elsewhere(PortAt),
-    /// At a switch whose table was not read, or at a port whose other end did not answer.
+    /// The packets arrive at a switch whose table was not read, or leave by a port whose other end did not answer.
     Unknown(PortAt),
 }
 
 impl Network {
-    /// Returns the route that packets to `lid` take from a port on. The tables must have been asked for.
+    /// Returns the route of packets to `lid` that begins at a port. The tables must have been read: see
+    /// [`super::super::walk::Walk::ask_for_route`].
     pub fn route(&self, from: PortAt, lid: u16) -> Routed {
         let mut hops = Vec::new();
         let mut passed = BTreeSet::new();
@@ -67,14 +68,14 @@ impl Network {
         Routed { hops, end }
     }
 
-    /// Whether packets to `lid` that are at this port have arrived.
+    /// Whether packets to `lid` that are at this port are at their destination.
     fn ends_at(&self, at: PortAt, lid: u16) -> bool {
         let is_switch = self.nodes.get(at.node).is_some_and(Node::is_switch);
         let port = if is_switch { 0 } else { at.port };
         self.port(PortAt { port, ..at }).is_some_and(|port| port.has_lid(lid))
     }
 
-    /// The other end of a link that packets pass.
+    /// The port at the other end of the link of `out`; an error if packets cannot pass the link.
     fn across(&self, out: PortAt) -> Result<PortAt, End> {
         let port = self.port(out).ok_or(End::LinkDown(out))?;
         if port.info.is_some() && !(port.has_link() && port.is_active()) {
@@ -85,7 +86,7 @@ impl Network {
 }
 
 impl Node {
-    /// The port by which a switch forwards packets to a LID. `None` if that part of its table was not read.
+    /// The port by which a switch forwards packets to a LID. `None` if that block of its table was not read.
     fn entry(&self, lid: u16) -> Option<u8> {
         if self.switch.is_some_and(|switch| lid > switch.top) {
             return Some(NOWHERE);

@@ -2,7 +2,7 @@ use super::*;
 use crate::fake::{Drive, Fake};
 use crate::walk::Walk;
 
-/// The route from the own port of `host-1-1` to the LID of another node, after `change`.
+/// The route from port 1 of `host-1-1` to the LID of another node, after `change`.
 fn route(to: &str, change: impl Fn(&mut Fake, u16)) -> (Network, Routed, Drive) {
     let mut fake = Fake::fat_tree(3, 2, 2);
     fake.manage("host-1-2", 1);
@@ -40,7 +40,7 @@ fn a_route_follows_the_tables() {
         names(&network, &routed),
         ["host-1-1 port 1", "leaf1 port 3", "spine1 port 3", "leaf3 port 2"]
     );
-    // Of each switch one block was read.
+    // One block of each switch was read.
     let blocks = network.nodes.iter().map(|node| node.forwarding.len());
     assert_eq!(blocks.sum::<usize>(), 5);
     let (network, routed, _) = route("spine2", |_, _| ());

@@ -1,4 +1,4 @@
-//! Replies of the fake network. Their bytes are written by the table of offsets in libibmad, not by the decoders under
+//! Replies of the fake network. Their bytes are written with the offsets of libibmad, and not with the decoders under
 //! test.
 //= libibmad, fields.c
 
@@ -6,11 +6,11 @@ use super::{At, Fake, FakeNode, FakePort};
 use linerate_fabric::mad::LEN;
 use linerate_fabric::mad::node::NodeKind;
 
-/// Places of 64-bit counters in PortCountersExtended, in the order of the table of counters.
+/// Byte offsets of 64-bit counters in PortCountersExtended, in the order of the table of counters.
 const WIDE: [usize; 17] =
     [72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 8, 16, 24, 32, 168];
 
-/// Places and lengths in bits of counters in PortCounters, in the order of the table of counters.
+/// Bit offsets and lengths of counters in PortCounters, in the order of the table of counters.
 const NARROW: [(usize, u32); 17] = [
     (32, 16),
     (48, 8),
@@ -32,8 +32,8 @@ const NARROW: [(usize, u32); 17] = [
 ];
 
 impl Fake {
-    /// Returns the node that a request from a port reaches, and the node's reply. `lid` is the LID that it is sent to.
-    /// Nothing comes back if it cannot be delivered.
+    /// Returns the node that a request from a port reaches, and the node's reply. `lid` is the LID to which the request
+    /// is sent. `None` if the request or the reply cannot be delivered.
     pub fn answer(&self, from: At, lid: u16, mad: &[u8; LEN]) -> Option<(usize, [u8; LEN])> {
         let is_directed = mad[1] == 0x81;
         let at = if is_directed {
@@ -57,7 +57,7 @@ impl Fake {
         Some((at.0, reply))
     }
 
-    /// The port at the end of a directed route.
+    /// The port at the end of a directed route; `None` if a packet cannot follow the route.
     fn directed(&self, from: At, route: &[u8]) -> Option<At> {
         let mut at = from;
         for (hop, out) in route.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Fake {
         Some(at)
     }
 
-    /// The port that a packet to a LID reaches.
+    /// The port that a packet to a LID reaches; `None` if it does not arrive.
     fn routed(&self, from: At, lid: u16) -> Option<At> {
         let mut at = from;
         for _ in 0..64 {
@@ -92,7 +92,7 @@ impl Fake {
         None
     }
 
-    /// The data of a reply; `None` for a refusal.
+    /// The data of a reply; `None` if the node refuses the request.
     fn data(&self, at: At, mad: &[u8; LEN]) -> Option<[u8; LEN - 64]> {
         let node = &self.nodes[at.0];
         let attribute = u16::from_be_bytes([mad[16], mad[17]]);
@@ -137,7 +137,7 @@ impl Fake {
     }
 }
 
-/// Data of a reply.
+/// The data of a reply, which are written at offsets.
 struct Bytes([u8; LEN - 64]);
 
 impl Bytes {
@@ -178,7 +178,7 @@ impl Bytes {
         self.0[33] = port.states[1] << 4;
         self.0[34] = port.lid_mask;
         self.0[35] = speed[2] << 4 | speed[0];
-        // An MTU of 4096, which is also the largest.
+        // The MTU is 4096 bytes, which is also the largest.
         (self.0[36], self.0[41]) = (0x50, 0x05);
         self.put(46, &port.violations.to_be_bytes());
         self.0[56] = extended2[2] << 5 | extended2[1] << 3 | extended2[0];

@@ -1,4 +1,4 @@
-//! Walks through the fake network, in virtual time.
+//! Drives a walk through the fake network, in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use linerate_fabric::network::Network;
 use linerate_fabric::walk::{OUTSTANDING, PARTS, Part, Walk};
 use linerate_units::Nanos;
 
-/// A port of the fake network: requests that were sent, and replies that are under way.
+/// A port of the fake network, with requests that were sent, and replies that are under way.
 #[derive(Debug)]
 pub struct Drive {
-    /// The network.
+    /// The fake network.
     pub fake: Fake,
-    /// The port that requests are sent from.
+    /// The port from which requests are sent.
     pub from: At,
-    /// The time.
+    /// The virtual time.
     pub now: Nanos,
-    /// Most requests without a reply at one time: all of them, and those at one known node.
+    /// Most requests without a reply at one time: first of all nodes, then of one known node.
     pub most: [usize; 2],
-    /// Number of copies of each reply that arrive.
+    /// Number of copies of each reply that are delivered.
     pub copies: usize,
     replies: BTreeMap<(Nanos, u64), Vec<u8>>,
-    /// Requests without a reply: when each was sent last, and the known node that it is for.
+    /// Requests without a reply, by number: when each was sent last, and its node if that is known.
     open: BTreeMap<u32, (Nanos, Option<usize>)>,
     random: u64,
     count: u64,
 }
 
 impl Fake {
-    /// The port that a host sends requests from.
+    /// A drive that sends requests from a port of `host`.
     pub fn drive(&self, host: &str, port: u8) -> Drive {
         Drive {
             from: (self.node(host), port),
@@ -49,7 +49,7 @@ impl Fake {
         self.network_at(host, 1)
     }
 
-    /// The same from another port.
+    /// The network as another port of a host sees it, with its counters read twice.
     pub fn network_at(&self, host: &str, port: u8) -> Network {
         let mut drive = self.drive(host, port);
         let mut walk = Walk::default();
@@ -59,7 +59,7 @@ impl Fake {
 }
 
 impl Drive {
-    /// Walks through the network with all parts of a walk.
+    /// Runs a whole walk: the search for all nodes, and then all parts.
     pub fn all(&mut self, walk: &mut Walk) {
         self.run(walk);
         for part in PARTS {
@@ -72,20 +72,21 @@ impl Drive {
         }
     }
 
-    /// Sends requests and hands over replies until the walk is done.
+    /// Sends requests and delivers replies until the walk is done.
     ///
     /// # Panics
     ///
-    /// If the walk waits for nothing.
+    /// If the walk is not done, but has neither a deadline nor a reply to wait for.
     pub fn run(&mut self, walk: &mut Walk) {
         while self.step(walk) {}
     }
 
-    /// Sends what may be sent, and lets time pass until something happens. Returns whether anything is left.
+    /// Sends all requests that may be sent, then lets time pass until a reply or a deadline. Returns whether the walk
+    /// goes on.
     ///
     /// # Panics
     ///
-    /// If the walk waits for nothing.
+    /// If the walk is not done, but has neither a deadline nor a reply to wait for.
     pub fn step(&mut self, walk: &mut Walk) -> bool {
         walk.expire(self.now);
         while let Some((transaction, get)) = walk.request(self.now, usize::MAX) {
@@ -134,13 +135,13 @@ impl Drive {
         }
     }
 
-    /// Lets a datagram arrive at a time.
+    /// Delivers a datagram to the walk at the time `at`.
     pub fn deliver(&mut self, at: Nanos, mad: &[u8; LEN]) {
         self.count += 1;
         self.replies.insert((at, self.count), mad.to_vec());
     }
 
-    /// Whether no more requests were outstanding than a walk may have.
+    /// Whether the numbers of requests without a reply stayed within the limits of a walk.
     pub fn kept_limits(&self) -> bool {
         self.most[0] <= OUTSTANDING && self.most[1] <= 8
     }

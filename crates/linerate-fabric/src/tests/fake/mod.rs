@@ -1,5 +1,5 @@
-//! A network in memory that answers management datagrams, for tests: adapters, switches, links, a manager, counters and
-//! faults.
+//! A network in memory that answers management datagrams, for tests. It has adapters, switches, links, a manager,
+//! counters and faults.
 //!
 //! ```
 //! use linerate_sim::fabric::Fake;
@@ -25,88 +25,88 @@ pub use drive::Drive;
 /// A port: index of its node, and its number.
 pub type At = (usize, u8);
 
-/// Code of a link's width by its lanes.
+/// Width of a link in lanes, with its code.
 const WIDTHS: [(u32, u8); 5] = [(1, 1), (4, 2), (8, 4), (12, 8), (2, 16)];
 
-/// A network.
+/// A fake network.
 #[derive(Debug, Clone, Default)]
 pub struct Fake {
-    /// The nodes.
+    /// The nodes of the network, by index.
     pub nodes: Vec<FakeNode>,
-    /// Start of the random numbers that decide which datagrams are lost.
+    /// Seed of the random numbers that decide which datagrams are lost.
     pub seed: u64,
 }
 
-/// A node.
+/// A node of the fake network.
 #[derive(Debug, Clone)]
 pub struct FakeNode {
-    /// Its description.
+    /// Description that the node reports.
     pub name: String,
-    /// What it is.
+    /// Kind of the node.
     pub kind: NodeKind,
     /// GUID of the node. A switch has it at all of its ports.
     pub guid: u64,
-    /// Number of the vendor.
+    /// Id of the vendor.
     pub vendor: u32,
-    /// Number of the device.
+    /// Device id of the vendor.
     pub device: u16,
-    /// Number of ports that it claims, and the port at which requests arrive, where these are lies.
+    /// False claims of the node, if it makes any: its number of ports, and the port at which requests arrive.
     pub claims: [Option<u8>; 2],
-    /// Partition keys that a port has room for.
+    /// Number of partition keys that each port has room for.
     pub partitions: u16,
-    /// The ports, with port 0 of a switch.
+    /// Ports of the node, by number; port 0 is a switch itself.
     pub ports: BTreeMap<u8, FakePort>,
     /// The forwarding table of a switch.
     pub forwarding: Vec<u8>,
-    /// Share of datagrams that it loses, in percent.
+    /// Share of datagrams that the node loses, in percent.
     pub loss: u32,
-    /// Time that it takes for a reply.
+    /// Time from a request to the node's reply.
     pub delay: Nanos,
-    /// Capability masks of its counters.
+    /// Capability masks of the node's counters: first and second.
     pub counting: [u32; 2],
-    /// Attributes that it answers with a refusal.
+    /// Numbers of attributes that the node refuses.
     pub refused: Vec<u16>,
-    /// Attributes that it does not answer.
+    /// Numbers of attributes to which the node does not reply.
     pub mute: Vec<u16>,
 }
 
-/// A port.
+/// A port of the fake network.
 #[derive(Debug, Clone)]
 pub struct FakePort {
     /// GUID of the port.
     pub guid: u64,
-    /// The other end of its cable.
+    /// The port at the other end of the cable.
     pub peer: Option<At>,
-    /// Codes of the states of link and wire.
+    /// Codes of the link state and the physical state.
     pub states: [u8; 2],
-    /// The LID, and the binary logarithm of the number of LIDs.
+    /// The LID of the port.
     pub lid: u16,
-    /// See `lid`.
+    /// Binary logarithm of the number of LIDs of the port.
     pub lid_mask: u8,
-    /// LID of the manager.
+    /// LID of the subnet manager.
     pub manager_lid: u16,
-    /// The capability mask.
+    /// Capability mask of the port, as PortInfo reports it.
     pub capabilities: u32,
-    /// Bits of enabled, supported and active widths.
+    /// Bits of supported, enabled and active widths.
     pub width: [u8; 3],
-    /// The same for speeds, extended speeds and extended speeds 2.
+    /// Codes of supported, enabled and active speeds, in each of three fields: speed, extended speed, extended speed 2.
     pub speed: [[u8; 3]; 3],
-    /// The same for speeds of NVIDIA.
+    /// NVIDIA's speed FDR10: supported, enabled and active.
     pub own_speed: [u8; 3],
-    /// Partition keys.
+    /// Partition keys of the port.
     pub keys: Vec<u16>,
-    /// Packets that were refused because of their partition.
+    /// Number of packets that the port refused because of their partition.
     pub violations: u16,
     /// State and priority of the manager that runs at the port.
     pub manager: Option<(u8, u8)>,
-    /// Counters, in the order of their table.
+    /// Values of the counters, in the order of their table.
     pub counters: [u64; COUNT],
-    /// What is added to the counters after the first reading.
+    /// Growth of each counter when time passes.
     pub rise: [u64; COUNT],
 }
 
 impl Fake {
-    /// Adds a node without cables.
+    /// Adds a node of a kind, without cables.
     pub fn add(&mut self, name: &str, kind: NodeKind, ports: u8) -> usize {
         let node = self.nodes.len();
         let guid = 0x0002_c903_0000_0000 + (node as u64) * 0x100;
@@ -134,7 +134,7 @@ impl Fake {
         node
     }
 
-    /// Adds an adapter.
+    /// Adds an adapter of a host.
     pub fn host(&mut self, name: &str, ports: u8) -> usize {
         self.add(name, NodeKind::Host, ports)
     }
@@ -144,7 +144,7 @@ impl Fake {
         self.add(name, NodeKind::Switch, ports)
     }
 
-    /// Joins two ports with a cable. The link comes up, and waits for a manager.
+    /// Joins two ports with a cable. Their link comes up and waits for a manager.
     pub fn link(&mut self, a: At, b: At) {
         for (at, peer) in [(a, b), (b, a)] {
             let port = self.port(at);
@@ -153,7 +153,7 @@ impl Fake {
         }
     }
 
-    /// Takes a cable out at both ends.
+    /// Removes a cable at both ends.
     pub fn unlink(&mut self, a: At) {
         let peer = self.port(a).peer;
         for at in [Some(a), peer].into_iter().flatten() {
@@ -163,7 +163,7 @@ impl Fake {
         }
     }
 
-    /// Returns a port.
+    /// Returns the port with this node and number.
     ///
     /// # Panics
     ///
@@ -173,7 +173,7 @@ impl Fake {
         found.expect("a port of the fake network")
     }
 
-    /// Returns the index of the node with a name.
+    /// Returns the index of the node with this name.
     ///
     /// # Panics
     ///
@@ -183,7 +183,7 @@ impl Fake {
         found.expect("a node of the fake network")
     }
 
-    /// Both ends of the link at a port, at a width and a speed that both ends support and may use.
+    /// Sets the lanes and speed of the link at a port. Both ends then support and enable these, and all lower ones.
     pub fn rate(&mut self, at: At, lanes: u32, speed: Speed) {
         let peer = self.port(at).peer;
         for at in [Some(at), peer].into_iter().flatten() {
@@ -191,7 +191,7 @@ impl Fake {
         }
     }
 
-    /// A switch `SW` with hosts `H1` and so on.
+    /// A switch `SW` with hosts `H1`, `H2` and so on.
     pub fn star(hosts: u8) -> Self {
         let mut fake = Self::default();
         let all: Vec<usize> = (1..=hosts).map(|n| fake.host(&format!("H{n}"), 1)).collect();
@@ -202,7 +202,8 @@ impl Fake {
         fake
     }
 
-    /// Leaves `leaf1` and so on with hosts `host-1-1` and so on, each joined to all spines `spine1` and so on.
+    /// A tree with leaf switches `leaf1`, `leaf2` and so on. Each has hosts, such as `host-1-1`, and is joined to all
+    /// spines: `spine1` and so on.
     pub fn fat_tree(leaves: u8, hosts: u8, spines: u8) -> Self {
         let mut fake = Self::default();
         let mut names = Vec::new();
@@ -228,7 +229,7 @@ impl Fake {
         fake
     }
 
-    /// `SRV` with two ports, `CLA` at port 1 and `CLB` at port 2.
+    /// A host `SRV` with two ports; host `CLA` is joined to port 1, and `CLB` to port 2.
     pub fn two_ports() -> Self {
         let mut fake = Self::default();
         let [server, a, b] =
@@ -238,7 +239,8 @@ impl Fake {
         fake
     }
 
-    /// Lets a subnet manager at a port give LIDs, fill the forwarding tables and start the ports that it reaches.
+    /// Starts a subnet manager at a port: it gives LIDs, fills the forwarding tables and activates all ports that it
+    /// reaches.
     pub fn manage(&mut self, name: &str, port: u8) {
         let start = (self.node(name), port);
         let manager = self.port(start);
@@ -263,7 +265,7 @@ impl Fake {
         }
     }
 
-    /// All linked ports that a manager reaches, the nearest first, with port 0 of switches.
+    /// All linked ports that the manager at `start` reaches, the nearest first, with port 0 of switches.
     fn reached(&mut self, start: At) -> Vec<At> {
         let mut found = vec![start];
         let mut next = 0;
@@ -282,7 +284,7 @@ impl Fake {
         found
     }
 
-    /// Writes the shortest ways to a port into all forwarding tables.
+    /// Writes the shortest ways to the port `end` into all forwarding tables.
     fn forward(&mut self, end: At) {
         let lid = usize::from(self.port(end).lid);
         let mut seen = vec![end.0];
@@ -309,7 +311,7 @@ impl Fake {
         }
     }
 
-    /// Lets the counters rise.
+    /// Adds its growth to each counter.
     pub fn pass_time(&mut self) {
         for port in self.nodes.iter_mut().flat_map(|node| node.ports.values_mut()) {
             for (value, rise) in port.counters.iter_mut().zip(port.rise) {
@@ -342,18 +344,18 @@ impl FakePort {
         port
     }
 
-    /// Runs at a width and a speed, has it, and all below it, and may use them.
+    /// Sets the lanes and speed in use; the port then supports and enables these and all lower ones.
     pub fn rate(&mut self, lanes: u32, speed: Speed) {
         self.most(lanes, speed);
         self.runs(lanes, speed);
     }
 
-    /// Has and may use a width and a speed, and all below.
+    /// Sets the most lanes and the highest speed; the port then supports and enables these and all lower ones.
     pub fn most(&mut self, lanes: u32, speed: Speed) {
         let upto = WIDTHS.iter().filter(|(n, _)| *n <= lanes);
         let width = upto.map(|(_, code)| code).sum();
         let [speed, extended, extended2] = codes(speed);
-        // A port has its own speed and the slower ones.
+        // A port that supports a speed supports all slower ones, too.
         let below = |code: u8| if code == 0 { 0 } else { code * 2 - 1 };
         let low = if extended | extended2 == 0 { below(speed) } else { 7 };
         let middle = if extended2 == 0 { below(extended) } else { 15 };
@@ -363,7 +365,7 @@ impl FakePort {
         }
     }
 
-    /// Runs at a width and a speed.
+    /// Sets the lanes and speed in use.
     pub fn runs(&mut self, lanes: u32, speed: Speed) {
         let width = WIDTHS.iter().find(|(n, _)| *n == lanes);
         self.width[2] = width.map_or(0, |(_, code)| *code);
@@ -373,7 +375,7 @@ impl FakePort {
     }
 }
 
-/// Codes of a speed in the three fields that it may be in.
+/// Codes of a speed in the three fields of PortInfo: speed, extended speed, extended speed 2.
 fn codes(speed: Speed) -> [u8; 3] {
     match speed {
         Speed::Sdr => [1, 0, 0],

@@ -1,7 +1,7 @@
-//! The meanings of the counters of network drivers.
+//! What the counters of network drivers mean.
 //!
-//! Drivers name their counters as they like. One table gives the meaning of each name, by driver. A name that
-//! is not in the table has no meaning here, and is never judged.
+//! Drivers name their counters as they like. One table gives the meaning of each name, by driver. A name that is not in
+//! the table has no meaning here, and is never judged.
 
 mod name;
 mod pause;
@@ -11,7 +11,7 @@ use super::Counter;
 
 pub use name::{grouped, sounds_bad};
 
-/// The meaning of a driver's counter.
+/// What a driver's counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// Packets received for which the ring had no free descriptor.
@@ -20,7 +20,7 @@ pub enum Meaning {
     BufferFull,
     /// Packets that the driver or the card dropped instead of sending them.
     SendDropped,
-    /// Memory for packets that the host could not give.
+    /// Failures to get memory for received packets from the host.
     NoMemory,
     /// Packets that the wire damaged.
     Damaged,
@@ -30,31 +30,31 @@ pub enum Meaning {
     BadChecksum,
     /// Packets that the card or the driver could not handle for another reason.
     Failed,
-    /// Packets that collided while sending.
+    /// Packets that collided on the wire while they were sent.
     Collided,
-    /// Resets of a send queue that did not move on.
+    /// Resets of a send queue that had stopped.
     Hung,
-    /// Pause frames received.
+    /// Pause frames that the port received.
     PauseReceived,
-    /// Pause frames sent.
+    /// Pause frames that the port sent.
     PauseSent,
-    /// Microseconds that received pauses stopped the port.
+    /// Microseconds during which received pause frames stopped the port.
     PausedMicros,
-    /// Pauses that stop one priority other than 0.
+    /// Pause frames that stop one priority other than 0.
     PriorityPause,
-    /// Packets over an allowance of a cloud.
+    /// Packets beyond what a cloud allows the machine.
     Allowance,
     /// Packets that a filter discarded as it should.
     Filtered,
-    /// Times that a queue was full and packets waited: nothing was lost.
+    /// Number of times that a queue was full and packets had to wait. Nothing was lost.
     Waited,
-    /// The counter is a level, not a count.
+    /// A level, not a count of events.
     Gauge,
     /// An event that costs neither packets nor time.
     Benign,
 }
 
-/// Each meaning: id, description, remedy. Where nothing needs to be done there is no remedy.
+/// Each meaning with its id, its description and its remedy. The remedy is empty where nothing needs to be done.
 const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
     (
         Meaning::RingFull,
@@ -158,34 +158,34 @@ impl Meaning {
         MEANINGS.iter().map(|row| row.1)
     }
 
-    /// Name of the meaning in documents.
+    /// Id of the meaning, as in documents.
     pub fn id(self) -> &'static str {
         self.row().0
     }
 
-    /// The counted event, in words.
+    /// What the counter counts, in words.
     pub fn words(self) -> &'static str {
         self.row().1
     }
 
-    /// The remedy at a port; empty if nothing is to be done.
+    /// The remedy for the port `port`; empty if nothing needs to be done.
     pub fn fix(self, port: &str) -> String {
         self.row().2.replace("PORT", port)
     }
 
-    /// Whether the event is a reason for a closer look: packets were lost, damaged or delayed.
+    /// Whether the counted event deserves a closer look, because packets were lost, damaged or delayed.
     pub fn is_trouble(self) -> bool {
         !self.row().2.is_empty()
     }
 }
 
-/// The meaning of a driver's counter; `None` if it is unknown.
+/// The meaning of a driver's counter, by the driver's rows or the kernel's; `None` if it is unknown.
 pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     let own = own_meaning(driver, name);
     own.or_else(|| table::of_kernel(name))
 }
 
-/// Words of names, and what a counter of an unknown driver most likely means by them.
+/// Words in names of counters, and what such a counter most likely means if the driver is unknown.
 const LIKELY: [(&str, Meaning); 8] = [
     ("crc", Meaning::Damaged),
     ("fcs", Meaning::Damaged),
@@ -197,7 +197,7 @@ const LIKELY: [(&str, Meaning); 8] = [
     ("fifo", Meaning::BufferFull),
 ];
 
-/// The meaning of a counter of received packets; by words of its name where the driver is not known.
+/// The meaning of a counter of received packets. If the driver is unknown, words in the name decide.
 pub fn likely(driver: &str, name: &str) -> Option<Meaning> {
     let known = meaning(driver, name);
     if known.is_some() || !driver.is_empty() {
@@ -209,25 +209,25 @@ pub fn likely(driver: &str, name: &str) -> Option<Meaning> {
     rows.find(|(word, _)| name.contains(word)).map(|(_, meaning)| *meaning)
 }
 
-/// The meaning of a driver's counter, as by [`meaning`], without the names that the kernel counts for every
-/// port by itself.
+/// The meaning of a driver's counter, as [`meaning`], but only by the driver's own rows: names that the kernel counts
+/// for every port give `None`.
 pub fn own_meaning(driver: &str, name: &str) -> Option<Meaning> {
     let known = table::of_driver(driver, name);
     known.or_else(|| pause::meaning(name))
 }
 
-/// Whether the kernel counts the same for every port, in its link statistics.
+/// Whether the kernel counts the same events for every port, in its link statistics.
 pub fn is_of_kernel(name: &str) -> bool {
     table::of_kernel(name).is_some()
 }
 
-/// Whether a driver counts packets over the allowances of a cloud.
+/// Whether a driver counts packets beyond what a cloud allows.
 pub fn counts_allowances(driver: &str) -> bool {
     table::has(driver, Meaning::Allowance)
 }
 
-/// Whether an inventory keeps a counter: what has a meaning and is not zero, or may mean something. Allowances and
-/// levels are kept at zero as well, which is an answer.
+/// Whether an inventory keeps a counter: it has a meaning, or its name sounds like trouble, and it is not zero. Cloud
+/// allowances and levels are kept at zero too, since a zero is informative there.
 pub fn is_kept(driver: &str, counter: &Counter) -> bool {
     match meaning(driver, &counter.name) {
         Some(Meaning::Benign) => false,
@@ -237,11 +237,12 @@ pub fn is_kept(driver: &str, counter: &Counter) -> bool {
     }
 }
 
-/// Names of counters that together have all packets that a port received; the last are those of lan78xx and lan743x.
+/// Sets of counters that together count all packets that a port received. The second set is that of lan78xx and
+/// lan743x.
 const RECEIVED: [&[&str]; 2] =
     [&["rx_packets"], &["RX Unicast Frames", "RX Broadcast Frames", "RX Multicast Frames"]];
 
-/// The packets that a port received, by its driver's own counters; `None` if one of these is missing.
+/// The packets that a port received, by its driver's own counters; `None` if no set of these counters is complete.
 pub fn received(counters: &[Counter]) -> Option<u64> {
     let count = |name: &&str| counters.iter().find(|c| c.name == *name).map(|c| c.value);
     RECEIVED.iter().find_map(|names| {

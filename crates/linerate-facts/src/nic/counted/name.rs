@@ -1,10 +1,10 @@
-//! Names of counters: counters of queues are added up, and words that suggest trouble are known.
+//! Names of counters: which parts are numbers of queues, and which words suggest trouble.
 
 use std::collections::BTreeMap;
 
 use super::Counter;
 
-/// Text that may precede the number of a queue, from the start of a name.
+/// Text that may precede the number of a queue, counted from the start of a counter's name.
 //= Linux, the get_strings of drivers/net: `rx-0.packets`, `rx_queue_0_drops`, `rx0_dropped`, `queue_0_tx_cnt`, `txq0: tx_stops`
 //= `rvec_0_tx_busy`, `cpu0_rx_packets`, `q0_rx_dropped`, `ch0_events`, `TC0 Queue[0] InErrors`, `rxq#0_errors`
 const BEFORE: [&str; 22] = [
@@ -32,7 +32,7 @@ const BEFORE: [&str; 22] = [
     "TC",
 ];
 
-/// Words in the names of counters of packets that were lost, or had to wait.
+/// Words in the names of counters of packets that were lost or had to wait.
 const BAD: [&str; 24] = [
     "drop",
     "discard",
@@ -60,14 +60,14 @@ const BAD: [&str; 24] = [
     "trunc",
 ];
 
-/// Whether a name sounds like packets that were lost or had to wait, whatever it means.
+/// Whether a counter's name suggests packets that were lost or had to wait, even if its meaning is unknown.
 pub fn sounds_bad(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     BAD.iter().any(|word| name.contains(word))
 }
 
-/// The counters of a port. Counters of its queues are added up under one name: `rx_queue_*_drops`. The sum is
-/// at the place of the first of them.
+/// The counters of a port, with counters of single queues added up under one name such as `rx_queue_*_drops`. The sum
+/// takes the place of the first queue's counter.
 pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut all: Vec<Counter> = Vec::new();
@@ -82,7 +82,7 @@ pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
     all
 }
 
-/// A name with `*` instead of the numbers of queues.
+/// A counter's name with `*` in place of each number of a queue.
 pub(super) fn starred(name: &str) -> String {
     let name = name.trim();
     let mut made = String::with_capacity(name.len());
@@ -98,8 +98,8 @@ pub(super) fn starred(name: &str) -> String {
     made + rest
 }
 
-/// Whether a number between the texts `before` and `after` is the number of a queue: `[3]`, a number before a
-/// name (`0: rcv_pkts`, `0_0: xmit_pkts`), or after a word for queues.
+/// Whether a number between the texts `before` and `after` is the number of a queue: `[3]`, a number at the start (`0:
+/// rcv_pkts`, `0_0: xmit_pkts`), or a number after a word for queues.
 fn is_queue(before: &str, after: &str) -> bool {
     match before {
         "" => {
@@ -113,7 +113,7 @@ fn is_queue(before: &str, after: &str) -> bool {
     }
 }
 
-/// Whether a name matches a pattern, in which `*` stands for a number.
+/// Whether a name matches a pattern in which `*` matches any number.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == name;

@@ -1,18 +1,18 @@
-//! The table of counters: driver, name, meaning.
+//! The table of counters: for each driver, the names of its counters and their meanings.
 //!
-//! Drivers are named as `ethtool -i` names them, counters as `ethtool -S` does, without spaces at their ends
-//! and with `*` for the number of a queue, a lane or a priority. If a counter is a sum and its parts are
-//! counters too, the parts are benign, so that no drop is reported twice.
+//! Names of drivers are those of `ethtool -i`, names of counters those of `ethtool -S`, without spaces at their ends
+//! and with `*` for the number of a queue, a lane or a priority. If a counter is a sum and its parts are counters too,
+//! the parts are benign, so that no drop is reported twice.
 
 use super::Meaning;
 use super::name::{fits, starred};
 
-/// A meaning, and the names of counters that have it.
+/// A meaning, and the names of the counters that have it.
 type Row = (Meaning, &'static [&'static str]);
 
 macro_rules! counters {
     ($([$($driver:literal)*] { $($meaning:ident: $($name:literal)+;)* })*) => {
-        /// Drivers (none: all drivers) with the meanings of their counters.
+        /// Rows of drivers with the meanings of their counters. A row without drivers applies to all drivers.
         const TABLE: &[(&[&str], &[Row])] = &[
             $((&[$($driver),*], &[$((Meaning::$meaning, &[$($name),+])),*])),*
         ];
@@ -28,13 +28,13 @@ pub(super) fn of_driver(driver: &str, name: &str) -> Option<Meaning> {
     rows.into_iter().find(is_it).map(|row| row.0)
 }
 
-/// The meaning of a name that the kernel counts for every port.
+/// The meaning of a name that the kernel counts for every port, in its link statistics.
 pub(super) fn of_kernel(name: &str) -> Option<Meaning> {
     let found = KERNEL.iter().find(|(_, names)| names.contains(&name));
     found.map(|(meaning, _)| *meaning)
 }
 
-/// Whether a driver has counters of this meaning.
+/// Whether a driver has a counter with this meaning.
 pub(super) fn has(driver: &str, meaning: Meaning) -> bool {
     of(driver).any(|row| row.0 == meaning)
 }
@@ -44,7 +44,7 @@ fn of(driver: &str) -> impl Iterator<Item = &'static Row> {
     own.flat_map(|(_, rows)| *rows)
 }
 
-/// Fields of the link statistics, which some drivers repeat among their own counters.
+/// Names of the kernel's link statistics, which some drivers repeat among their own counters.
 //= Linux Documentation/networking/statistics.rst; include/uapi/linux/if_link.h, struct rtnl_link_stats64
 const KERNEL: &[Row] = &[
     (Meaning::RingFull, &["rx_missed_errors", "rx_missed"]),
@@ -137,7 +137,8 @@ counters! {
         Waited: "tx_queue_stopped" "tx_queue_wake" "tx*_stopped" "tx*_wake" "rx_xdp_tx_full" "tx_xdp_full"
             "rx_buffer_passed_thres_phy" "outbound_pci_stalled_rd_events" "outbound_pci_stalled_wr_events";
         Gauge: "outbound_pci_stalled_rd" "outbound_pci_stalled_wr";
-        // Each priority and each queue is a part of a sum above; symbols and bits are counted before they are corrected.
+        // Each priority and each queue is a part of a sum above. Symbols and bits are counted before they are
+        // corrected.
         Benign: "rx_prio*_discards" "rx_prio*_buf_discard" "rx_prio*_cong_discard" "rx*_buff_alloc_err" "rx*_wqe_err"
             "rx*_oversize_pkts_sw_drop" "rx*_xdp_drop" "rx*_xdp_tx_full" "tx*_xdp_full" "tx*_dropped" "tx*_cqe_err"
             "rx*_xsk_buff_alloc_err" "rx*_xsk_xdp_drop" "tx*_tls_drop_no_sync_data" "tx*_tls_drop_bypass_req"
@@ -457,7 +458,7 @@ counters! {
             "mtl_rx_fifo_read_ctrl_idle" "mtl_rx_fifo_ctrl_active" "mac_rx_frame_ctrl_fifo" "phy_eee_wakeup_error_n"
             "timestamp_dropped" "l3_l4_filter_no_match" "rx_overflow_irq";
     }
-    // Names that drivers of clouds share.
+    // Names that the drivers of several clouds share.
     [] {
         Allowance: "bw_in_allowance_exceeded" "bw_out_allowance_exceeded" "pps_allowance_exceeded"
             "conntrack_allowance_exceeded" "linklocal_allowance_exceeded";

@@ -1,6 +1,6 @@
 use super::*;
 
-fn told(driver: &str, name: &str) -> &'static str {
+fn result_of(driver: &str, name: &str) -> &'static str {
     meaning(driver, name).map_or("unknown", Meaning::id)
 }
 
@@ -64,7 +64,7 @@ fn names_that_only_their_driver_explains() {
         ("st_gmac", "mmc_rx_fifo_overflow", "buffer-full"),
         ("st_gmac", "mac_tx_in_pause", "benign"),
     ] {
-        assert_eq!(told(driver, name), want, "{driver}: {name}");
+        assert_eq!(result_of(driver, name), want, "{driver}: {name}");
     }
 }
 
@@ -85,7 +85,7 @@ fn pauses_of_priorities_without_a_word_for_them_and_names_of_one_family() {
         ("hns3", "mac_rx_pfc_pri3_xoff_time", "benign"),
         ("hns3", "mac_tx_pfc_pkt_num", "benign"),
     ] {
-        assert_eq!(told(driver, name), want, "{driver}: {name}");
+        assert_eq!(result_of(driver, name), want, "{driver}: {name}");
     }
 }
 
@@ -98,10 +98,10 @@ fn a_name_of_another_driver_has_no_meaning() {
         "tx_no_space",
         "rx_out_of_buffer",
     ] {
-        assert_eq!(told("unheard", name), "unknown", "{name}");
+        assert_eq!(result_of("unheard", name), "unknown", "{name}");
     }
-    assert_eq!(told("unheard", "rx_missed_errors"), "ring-full");
-    assert_eq!(told("unheard", "rx_crc_errors"), "damaged");
+    assert_eq!(result_of("unheard", "rx_missed_errors"), "ring-full");
+    assert_eq!(result_of("unheard", "rx_crc_errors"), "damaged");
 }
 
 #[test]

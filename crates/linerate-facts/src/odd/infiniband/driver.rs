@@ -1,4 +1,4 @@
-//! Cards for InfiniBand that no driver has.
+//! Rule about InfiniBand cards without a driver.
 
 use super::super::Finding;
 use crate::advice::{Advice, Step};
@@ -6,7 +6,7 @@ use crate::pci::{self, Device};
 use crate::{Inventory, board};
 use linerate_units::shell::word;
 
-/// Cards for InfiniBand without a driver: nothing on the host can use them.
+/// InfiniBand cards without a driver, so that nothing on the host can use them.
 pub(in super::super) fn missing(inventory: &Inventory) -> Vec<Finding> {
     if inventory.lacks(pci::DRIVERS) {
         return Vec::new();
@@ -48,12 +48,12 @@ fn odd(inventory: &Inventory, card: &Device) -> Finding {
         .fix(fix)
 }
 
-/// The step that shows the messages of the kernel.
+/// The step that shows the kernel's messages.
 pub fn messages() -> Step {
     Step::on(None, "sudo dmesg | tail -n 50").about("if that does not help, what the kernel says")
 }
 
-/// Advice to load a module.
+/// Advice to load a kernel module.
 pub fn load(module: &str) -> Advice {
     let module = word(module);
     Advice::new(format!("load {module}"))
@@ -67,7 +67,7 @@ mod tests {
     use crate::Gap;
     use crate::infiniband::Claim;
 
-    /// A ConnectX-3 with a driver and with modules that claim it.
+    /// A host with a ConnectX-3 that has this driver, and that these modules have a driver for.
     fn host(device: u16, driver: &str, modules: Option<&[&str]>) -> Inventory {
         let card = Device {
             address: "0000:03:00.0".parse().unwrap(),
@@ -115,7 +115,7 @@ mod tests {
     fn a_card_with_a_driver_or_of_ethernet_is_silent() {
         assert_eq!(missing(&host(0x1003, "mlx4_core", None)), []);
         assert_eq!(missing(&host(0x1003, "vfio-pci", None)), []);
-        // ConnectX-4 Lx has Ethernet alone.
+        // The chip of ConnectX-4 Lx has only Ethernet.
         assert_eq!(missing(&host(0x1015, "", Some(&["mlx5_core"]))), []);
         let mut other = host(0x1003, "", None);
         other.pci[0].vendor = 0x8086;

@@ -1,4 +1,4 @@
-//! Virtual functions of cards, and the commands by which their host sets them.
+//! Virtual functions of cards, and the commands by which the host that owns them changes their settings.
 
 use crate::advice::{Advice, Effect, Kept, Step};
 use crate::board::{MELLANOX, is_virtual};
@@ -6,13 +6,13 @@ use crate::infiniband::{Guid, IbDevice, IbPort, VirtualOf};
 use crate::{Inventory, pci};
 use linerate_units::shell::word;
 
-/// The PCI function behind an RDMA device.
+/// What the PCI function of an RDMA device is.
 pub(super) enum Function<'a> {
-    /// Not a virtual function: it is a card, or one of the card's own functions.
+    /// A card, or a physical function of a card.
     Card,
-    /// A virtual function of a card of this host.
+    /// A virtual function of a card in this host.
     Virtual(&'a VirtualOf),
-    /// A virtual function of a card that only the host of this guest sees.
+    /// A virtual function in a guest. Only the guest's host sees the card.
     Lent,
 }
 
@@ -27,12 +27,12 @@ impl<'a> Function<'a> {
     }
 }
 
-/// Driver of the PCI function that a device sits on; empty when unknown.
+/// Driver of the PCI function that belongs to an RDMA device; empty when unknown.
 pub(super) fn driver<'a>(inventory: &'a Inventory, device: &IbDevice) -> &'a str {
     on_bus(inventory, &device.pci).map_or("", |function| &function.driver)
 }
 
-/// Whether a device speaks Omni-Path, whose managers and tools are others.
+/// Whether a device speaks Omni-Path, which has other managers and tools.
 pub(super) fn is_omni_path(inventory: &Inventory, device: &IbDevice) -> bool {
     driver(inventory, device) == "hfi1" || device.name.starts_with("hfi1_")
 }
@@ -42,7 +42,8 @@ fn on_bus<'a>(inventory: &'a Inventory, pci: &str) -> Option<&'a pci::Device> {
     inventory.pci.iter().find(|device| device.address == address)
 }
 
-/// Sets a function from the host that owns it, as far as that is known: `sudo ip link set dev ib0 vf 3 SETTING`.
+/// Advice to set a virtual function on the host that owns it, as far as the host is known: `sudo ip link set dev ib0 vf
+/// 3 SETTING`.
 pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: &str) -> Advice {
     let owner = Owner::of(inventory, device);
     let set = |to: &str| owner.set(|function| format!("sudo ip link set dev {function} {to}"));
@@ -54,13 +55,13 @@ pub(super) fn set(inventory: &Inventory, device: &IbDevice, setting: &str, old: 
     }
 }
 
-/// The arguments by which `ip link` finds a virtual function.
+/// How `ip link` identifies a virtual function on the host that owns it.
 enum Owner<'a> {
-    /// Network port and number of the function: `ib0 vf 3`.
+    /// By the network port and the function's number: `ib0 vf 3`.
     Port(&'a str, u32),
-    /// A port of this card, with this number; the network port is unknown.
+    /// By the PCI address of the card and the function's number. The network port is unknown.
     Card(&'a str, u32),
-    /// The function has no known name; the step shows how to find it.
+    /// The function cannot be named. The step shows how to find it.
     Unknown(Step),
 }
 
@@ -86,7 +87,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// A command that changes the function, or the one that finds it.
+    /// A step that changes a setting of the function; if the function is unknown, the step that finds it.
     fn set(&self, command: impl Fn(&str) -> String) -> Step {
         let effect = match self {
             Self::Unknown(_) => Effect::Look,
@@ -95,7 +96,7 @@ impl<'a> Owner<'a> {
         Step { effect, ..self.step(command) }
     }
 
-    /// A command for the function.
+    /// A step with a command for the function; if the function is unknown, the step that finds it.
     fn step(&self, command: impl Fn(&str) -> String) -> Step {
         match self {
             Self::Port(port, number) => {
@@ -114,7 +115,7 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Advice that gives a function a GUID.
+/// Advice to give a device a GUID, by what its PCI function is.
 pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     match Function::of(inventory, device) {
         Function::Virtual(own) if driver(inventory, device) == "mlx4_core" => {
@@ -128,7 +129,7 @@ pub(super) fn give_guid(inventory: &Inventory, device: &IbDevice, port: &IbPort)
     }
 }
 
-/// Advice for mlx4: lets the subnet manager choose a GUID.
+/// Advice for virtual functions of mlx4: let the subnet manager choose a GUID.
 fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     let devices = &inventory.infiniband.devices;
     let card = devices.iter().find(|card| card.pci == own.pci);
@@ -141,7 +142,7 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
         )
         .step(Step::on(None, format!("grep -H . {entries}/*")).about("the entries"));
     };
-    // Entry 0 is the card's own.
+    // Entry 0 belongs to the card itself, so the function's entry is one higher.
     let entry = format!("{entries}/{}", u64::from(number).saturating_add(1));
     let kept = Kept::files(&entry, "guid-before.txt");
     Advice::new("have the manager choose a GUID for it").keeping(
@@ -151,11 +152,11 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     )
 }
 
-/// Advice for mlx5: the host gives the function a unique GUID, and attaches it again.
+/// Advice for virtual functions of mlx5: the host gives the function a unique GUID, and attaches it again.
 fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     const WHAT: &str =
         "give it a GUID that no other port on the network has, on the host that owns it";
-    // The first byte marks a GUID that is administered locally.
+    // The first byte (02) marks a locally administered GUID.
     const RANDOM: &str = "guid=02:00$(od -An -N6 -tx1 /dev/urandom | tr ' ' :)";
     let owner = Owner::of(inventory, device);
     let set = |to: &str| owner.set(|function| format!("sudo ip link set dev {function} {to}"));
@@ -166,17 +167,17 @@ fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     let [node, own] = [device.node_guid, port.guid()].map(old);
     let back = set(&format!("node_guid {node} port_guid {own}"));
     let advice = Advice::new(WHAT).step(give);
-    let again = "then attach the function to its driver again";
+    let attach_again = "then attach the function to its driver again";
     let is_known = !matches!(owner, Owner::Unknown(_));
     let advice = if is_known { advice.undo(back) } else { advice };
     if device.pci.is_empty() {
-        return advice.step(Step::by_hand(again));
+        return advice.step(Step::by_hand(attach_again));
     }
     let attach = |verb: &str| {
         let file = format!("/sys/bus/pci/drivers/mlx5_core/{verb}");
         Step::act(None, format!("echo {} | sudo tee {file}", word(&device.pci)))
     };
-    let attached = [attach("unbind").about(again), attach("bind").about("and")];
+    let attached = [attach("unbind").about(attach_again), attach("bind").about("and")];
     let undo = attached.iter().filter(|_| is_known);
     let advice = undo.cloned().fold(advice, Advice::undo);
     attached.into_iter().fold(advice, Advice::step)

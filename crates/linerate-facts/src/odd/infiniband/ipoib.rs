@@ -1,4 +1,4 @@
-//! Interfaces of IP over InfiniBand that send small packets.
+//! Rule about interfaces of IP over InfiniBand that send small packets.
 
 use super::super::Finding;
 use crate::Inventory;
@@ -6,11 +6,11 @@ use crate::advice::{Advice, Effect, Step};
 use crate::infiniband::Ipoib;
 use linerate_units::shell::word;
 
-/// Largest MTU of connected mode.
+/// Largest MTU in connected mode, in bytes.
 //= torvalds/linux, Documentation/infiniband/ipoib.rst: "the MTU can be increased up to the maximum IP packet size of 64K"
 const CONNECTED_MTU: u32 = 65_520;
 
-/// Interfaces that are up and send smaller packets than connected mode carries, where their driver has that mode.
+/// Interfaces that are up and send smaller packets than connected mode allows, where their driver supports that mode.
 pub(in super::super) fn small_packets(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.infiniband.interfaces.iter();
     let found = all.filter_map(|interface| {
@@ -28,8 +28,8 @@ pub(in super::super) fn small_packets(inventory: &Inventory) -> Vec<Finding> {
     found.collect()
 }
 
-/// Advice to use the packets of connected mode. `None` where they are in use, and where it is unknown whether the driver
-/// has that mode.
+/// Advice to use the large packets of connected mode. `None` if they are in use, or if it is unknown whether the driver
+/// supports that mode.
 pub fn connect(interface: &Ipoib, mtu: u32) -> Option<Advice> {
     let name = word(&interface.name);
     let mode = |to: &str| format!("echo {to} | sudo tee /sys/class/net/{name}/mode");
@@ -43,7 +43,7 @@ pub fn connect(interface: &Ipoib, mtu: u32) -> Option<Advice> {
     match (interface.mode.as_str(), interface.connectable) {
         ("connected", _) => Some(Advice::new(what).step(size(CONNECTED_MTU)).undo(size(mtu))),
         ("datagram", Some(true)) => {
-            // Going back to datagram mode sets the MTU of the network by itself.
+            // Return to datagram mode also restores the MTU of the network.
             let set = |to: &str| Step { effect: Effect::Set, ..Step::on(None, mode(to)) };
             let advice = Advice::new(what).step(set("connected")).step(size(CONNECTED_MTU));
             Some(advice.undo(set("datagram")))
@@ -80,14 +80,14 @@ mod tests {
             "datagram mode with packets of 2044 bytes; connected mode carries 65520"
         );
         assert!(odd.to_do().contains("mtu 65520") && odd.to_do().contains("undo: "));
-        // A connected interface with the MTU of the other mode.
+        // An interface in connected mode with an MTU below the largest.
         assert_eq!(small_packets(&host("connected", None, 65_519, true)).len(), 1);
     }
 
     #[test]
     fn what_cannot_be_larger_is_not_odd() {
         for silent in [
-            // Drivers with a data path of their own have no connected mode.
+            // Drivers with their own data path have no connected mode.
             host("datagram", Some(false), 2044, true),
             host("datagram", None, 2044, true),
             host("connected", None, 65_520, true),

@@ -1,4 +1,4 @@
-//! Ports of RDMA devices that carry nothing, or less than they could.
+//! Rules about ports of RDMA devices that carry nothing, or less than they could.
 
 use self::function::Function;
 use super::Finding;
@@ -18,7 +18,7 @@ pub(super) use ipoib::small_packets;
 pub(super) use manager::not_set_up;
 pub(super) use roce::lossy;
 
-/// Counters of a port that should not grow.
+/// Names of error counters of a port that should not grow.
 const FAULTS: [&str; 5] = [
     "symbol_error",
     "link_error_recovery",
@@ -27,16 +27,16 @@ const FAULTS: [&str; 5] = [
     "local_link_integrity_errors",
 ];
 
-/// The oddity, why it matters, and the remedy.
+/// What is odd, why it matters, and the remedy.
 type Odd = (String, &'static str, Advice);
 
-/// All ports with the devices that they belong to.
+/// All ports, each with the RDMA device that it belongs to.
 fn all(inventory: &Inventory) -> impl Iterator<Item = (&IbDevice, &IbPort)> {
     let devices = inventory.infiniband.devices.iter();
     devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }
 
-/// The oddities that `odd` finds, one port at a time.
+/// The oddities that `odd` finds in ports, checked one by one.
 fn ports(
     inventory: &Inventory,
     id: &'static str,
@@ -51,17 +51,17 @@ fn ports(
     each.collect()
 }
 
-/// Whether a port is one of InfiniBand, or of Omni-Path.
+/// Whether a port speaks InfiniBand or Omni-Path.
 fn is_infiniband(port: &IbPort) -> bool {
     port.layer == Some(Layer::InfiniBand)
 }
 
-/// Oddities that keep a port from its full rate.
+/// Marks findings as keeping their port from its full rate.
 fn limiting(odd: Vec<Finding>) -> Vec<Finding> {
     odd.into_iter().map(Finding::limiting_itself).collect()
 }
 
-/// The step that shows what both ends of a port's link could do.
+/// The step that shows what both ends of a port's link support.
 fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Step {
     let about = "what both ends support";
     if port.layer == Some(Layer::Ethernet) {
@@ -70,20 +70,20 @@ fn compare(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Step {
     Step::on(None, format!("sudo iblinkinfo {}", at(device, port))).about(about)
 }
 
-/// The options that name a port to the tools of InfiniBand.
+/// The options that identify a port for the InfiniBand tools.
 fn at(device: &IbDevice, port: &IbPort) -> String {
     format!("-C {} -P {}", word(&device.name), port.number)
 }
 
-/// The step that switches a port on or off. Without its own name and number that would be the first port of the first
-/// device.
+/// The step that switches a port on or off. Without the device's name and the port's number the command would act on
+/// the first port of the first device.
 fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     let at = at(device, port);
     Step::set(None, format!("sudo ibportstate {at} -D 0 {} {to}", port.number))
 }
 
-/// A command for the network port of an RDMA port. If the network port is unknown, each port of the card may
-/// be the right one.
+/// A step with a command for the network port of an RDMA port. If the network port is unknown, the command runs for
+/// each network port of the card.
 fn of_netdev(
     inventory: &Inventory,
     device: &IbDevice,
@@ -103,7 +103,7 @@ fn of_netdev(
     }
 }
 
-/// The network port of an RDMA port: the owner of its addresses, or the only port of the same card.
+/// The network port of an RDMA port: the one that owns its addresses, or the only one on the same card.
 fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> Option<&'a str> {
     let mut owners = port.gids.iter().map(|gid| gid.netdev.as_str());
     let owner = owners.find(|name| !name.is_empty());
@@ -117,7 +117,7 @@ fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> 
     }
 }
 
-/// A wire that does not work.
+/// Ports whose wire does not work.
 pub(super) fn no_link(inventory: &Inventory) -> Vec<Finding> {
     ports(inventory, "ib-no-link", |device, port| {
         let (what, why, fix) = match port.physical? {
@@ -146,7 +146,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Finding> {
     })
 }
 
-/// A logical link that is down on a wire that works.
+/// Ports whose logical link is down while their wire works.
 pub(super) fn held_down(inventory: &Inventory) -> Vec<Finding> {
     limiting(ports(inventory, "ib-held-down", |device, port| {
         if (port.physical?, port.state?) != (PhysicalState::LinkUp, LinkState::Down) {
@@ -184,7 +184,7 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Finding> {
 const HELD: &str =
     "an administrator or the driver disabled the link; no subnet manager can set up such a port";
 
-/// An InfiniBand link with only one lane, or at the slowest speed.
+/// InfiniBand links that run with only one lane, or at the lowest speed.
 pub(super) fn narrow(inventory: &Inventory) -> Vec<Finding> {
     limiting(ports(inventory, "ib-slow-link", |device, port| {
         let rate = port.in_use().filter(|_| is_infiniband(port))?;
@@ -207,7 +207,7 @@ pub(super) fn narrow(inventory: &Inventory) -> Vec<Finding> {
     }))
 }
 
-/// A port slower than another one in use on a board of the same kind.
+/// Ports that are slower than another active port of a board with the same id.
 pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Finding> {
     limiting(ports(inventory, "ib-slow-link", |device, port| {
         let own = port.in_use()?;
@@ -227,7 +227,7 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Finding> {
     }))
 }
 
-/// InfiniBand ports whose wire has errors.
+/// InfiniBand ports whose wire counts errors.
 pub(super) fn faults(inventory: &Inventory) -> Vec<Finding> {
     ports(inventory, "link-errors", |device, port| {
         let faults = port.counters.iter();
@@ -419,7 +419,7 @@ mod tests {
         };
         assert_eq!(command("eth3", &[]), "sudo ip link set eth3 up");
         assert_eq!(command("", &["eth4"]), "sudo ip link set eth4 up");
-        // Two ports of one card, and nothing says which of them it is.
+        // The card has two network ports, and nothing shows which one belongs to the RDMA port.
         assert_eq!(
             command("", &["eth4", "eth5"]),
             "for port in $(ls /sys/class/infiniband/mlx5_0/device/net); do sudo ip link set $port up; done"

@@ -1,4 +1,4 @@
-//! RoCE that loses packets where nothing prevents it.
+//! Rule about RoCE ports that lose packets while neither pauses nor congestion marks prevent losses.
 
 use super::super::Finding;
 use super::{Odd, netdev, ports};
@@ -9,10 +9,10 @@ use crate::infiniband::{IbDevice, IbPort, Layer};
 use crate::nic::counted;
 use linerate_units::shell::word;
 
-/// Fewer are those of a link that went down.
-const MANY: u64 = 100;
+/// Fewest lost packets for a finding. Fewer may be lost when a link goes down.
+const LOST_LEAST: u64 = 100;
 
-/// Ports of RoCE that count lost packets, while no ECN mark and no pause of a priority was ever seen.
+/// RoCE ports that count lost packets, while neither an ECN mark nor a pause of a priority was ever counted.
 pub(in super::super) fn lossy(inventory: &Inventory) -> Vec<Finding> {
     ports(inventory, "rdma-loss", |device, port| {
         let is_roce = port.layer == Some(Layer::Ethernet) && !device.software;
@@ -23,11 +23,11 @@ pub(in super::super) fn lossy(inventory: &Inventory) -> Vec<Finding> {
             &[Meaning::CongestionMarked, Meaning::CongestionSent, Meaning::CongestionReceived],
         )?;
         let unguarded = marked == 0 && paused(inventory, device, port) != Some(true);
-        (is_roce && lost >= MANY && unguarded).then(|| odd(inventory, device, port, lost))
+        (is_roce && lost >= LOST_LEAST && unguarded).then(|| odd(inventory, device, port, lost))
     })
 }
 
-/// The sum of counters with these meanings; `None` if there is none.
+/// The sum of a port's counters with these meanings; `None` if the port has no such counter.
 fn of(port: &IbPort, meanings: &[Meaning]) -> Option<u64> {
     let name = |name: &str| Meaning::of(name.strip_prefix("hw.").unwrap_or(name));
     let counters = port.counters.iter();
@@ -35,7 +35,8 @@ fn of(port: &IbPort, meanings: &[Meaning]) -> Option<u64> {
     found.map(|counter| counter.value).reduce(u64::saturating_add)
 }
 
-/// Whether its network port counted a pause; `None` if that port or its counters are unknown, as in a tree of files.
+/// Whether the network port of an RDMA port counted a pause; `None` if that port or its counters are unknown, as in a
+/// tree of files.
 fn paused(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Option<bool> {
     if inventory.lacks("facts.network") {
         return None;
@@ -105,15 +106,15 @@ mod tests {
 
     #[test]
     fn loss_without_ecn_and_pauses_is_odd() {
-        let told = |lost, marked, pauses| {
+        let result_of = |lost, marked, pauses| {
             let counters =
                 [("hw.out_of_sequence", lost), ("hw.np_ecn_marked_roce_packets", marked)];
             ids(&machine(Layer::Ethernet, &counters, pauses))
         };
-        assert_eq!(told(100, 0, 0), ["rdma-loss"]);
-        assert_eq!(told(99, 0, 0), [""; 0]);
-        assert_eq!(told(100, 1, 0), [""; 0], "ECN acts");
-        assert_eq!(told(100, 0, 1), [""; 0], "PFC acts");
+        assert_eq!(result_of(100, 0, 0), ["rdma-loss"]);
+        assert_eq!(result_of(99, 0, 0), [""; 0]);
+        assert_eq!(result_of(100, 1, 0), [""; 0], "ECN acts");
+        assert_eq!(result_of(100, 0, 1), [""; 0], "PFC acts");
     }
 
     #[test]

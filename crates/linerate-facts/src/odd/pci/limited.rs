@@ -1,4 +1,4 @@
-//! Cards of which an output says that a link limits them, where the devices above them are unknown.
+//! Rule about cards that a link limits, as an output says, where the devices above the cards are unknown.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::carrier::Need;
 use crate::finding::Finding;
 use crate::pci::{Device, Limited, Link};
 
-/// Adds the cards, by whether their ports need more than the link carries.
+/// Adds a finding for each such card, sorted by whether the card's ports may need more than the link carries.
 pub(super) fn add(inventory: &Inventory, found: &mut Links) {
     let mut known = BTreeSet::new();
     for device in &inventory.pci {
@@ -28,19 +28,19 @@ pub(super) fn add(inventory: &Inventory, found: &mut Links) {
     }
 }
 
-/// The functions of a card have the same.
+/// What the functions of a card have in common: domain, bus and slot.
 fn place(device: &Device) -> (u32, u8, u8) {
     let address = device.address;
     (address.domain, address.bus, address.slot)
 }
 
-/// The best link of a card, and the slower one that limits it.
+/// The card's best link, and the slower link that limits the card; `None` if no link limits it.
 fn limit(device: &Device) -> Option<(Link, Limited)> {
     let (own, limit) = (device.max?, device.limited?);
-    // A line of a log does not say the class.
+    // The line of a log does not contain the class, so a device without a class counts too.
     let carries = device.class == 0 || device.carries_data();
     let is_slow = limit.now.rate()? < own.rate()?;
-    // Graphics cards slow their links down while they are idle.
+    // Graphics cards slow down their links while they are idle.
     let rests = device.class >> 16 == DISPLAY && limit.now.width? >= own.width?;
     let is_alone = device.parent.is_none() && !device.is_virtual;
     (is_alone && carries && is_slow && !rests).then_some((own, limit))

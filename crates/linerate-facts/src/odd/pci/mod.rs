@@ -1,4 +1,4 @@
-//! Links that carry less than the card could.
+//! Rules about PCI Express links that carry less than the card could use.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ mod room;
 
 pub(super) use self::room::Links;
 
-/// Base class of graphics cards.
+/// PCI base class of graphics cards.
 const DISPLAY: u32 = 0x03;
 
-/// The links of devices with relevant traffic: cards, and switches with cards behind them. The functions of a
-/// card share its link: the first represents all. Tunnels have no figures, and if a link runs faster than its
-/// slot could, a hypervisor emulates the slot.
+/// The links of cards with relevant traffic, and of switches above such cards. The functions of a card share its link,
+/// so only the first one counts. Tunnels are left out, since they have no figures, and so are links that run faster
+/// than their slot could, which a hypervisor emulates.
 fn links(all: &[Device]) -> impl Iterator<Item = Crossing<'_>> {
     let mut known = BTreeSet::new();
     all.iter()
@@ -37,7 +37,7 @@ fn contradicts_itself(link: &Crossing<'_>) -> bool {
     speeds.is_some_and(|(now, most)| now > most) || widths.is_some_and(|(now, most)| now > most)
 }
 
-/// The card at the end of a link, with the names of all its functions.
+/// The card at the end of a link in words, with the names of all its functions.
 fn card(all: &[Device], device: &Device) -> String {
     let others = all.iter().filter(|d| d.parent == device.parent && !d.is_virtual);
     let mut words = vec![subject(device)];
@@ -52,18 +52,18 @@ fn subject(device: &Device) -> String {
     words.join(" ")
 }
 
-/// `8 GT/s x8 (63 Gb/s)`.
+/// A link in words: `8 GT/s x8 (63 Gb/s)`.
 fn words(link: Link) -> String {
     link.rate().map_or(link.to_string(), |rate| format!("{link} ({rate})"))
 }
 
-/// `63 Gb/s`, or its speed and width.
+/// The rate of a link as text: `63 Gb/s`. If the rate is unknown, its speed and width.
 fn rate(link: Link) -> String {
     link.rate().map_or_else(|| link.to_string(), |rate| rate.to_string())
 }
 
-/// Cards that are faster than their slots. A link runs at the best that both ends support: a slot with faster
-/// lanes than the card's does not make up for missing lanes.
+/// Links of cards that are faster than their slots. A link runs at the best that both ends support: faster lanes of the
+/// slot do not make up for missing lanes.
 pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     let all = &inventory.pci;
     let mut found = Links::default();
@@ -80,7 +80,7 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     found
 }
 
-/// The best link of the card, the best that the slot allows, and the oddity of the difference.
+/// The best link of the card, the best link that the slot allows, and the finding; `None` if the slot is good enough.
 fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Finding)> {
     let (own, both) = (link.device.max?, link.best()?);
     if both.rate()? >= own.rate()? {
@@ -103,7 +103,7 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Findi
     Some((own, both, odd))
 }
 
-/// What to change about a narrow slot, in words: other devices may have the rest of its lanes.
+/// How a narrow slot may get more lanes, in words: other devices may use the rest of its lanes.
 fn divided(all: &[Device], port: &Device) -> String {
     let beside = |d: &&Device| {
         let (a, b) = (d.address, port.address);
@@ -120,7 +120,7 @@ fn divided(all: &[Device], port: &Device) -> String {
     )
 }
 
-/// Links that run below what both of their ends can do.
+/// Links that run below the best that both of their ends support.
 pub(super) fn below_best(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
     let all = &inventory.pci;
     let mut found = Links::default();
@@ -159,15 +159,15 @@ fn slow_link(all: &[Device], link: &Crossing<'_>) -> Option<Finding> {
     )
 }
 
-/// Whether a link may be slow because what is behind it is idle: graphics cards slow their links down on purpose, and
-/// the link to the slot of some belongs to a switch on the card.
+/// Whether a link may be slow only because the devices behind it are idle. Graphics cards slow down their links on
+/// purpose, and on some the link to the slot belongs to a switch on the card.
 fn rests(all: &[Device], link: &Crossing<'_>) -> bool {
     let devices = behind(all, link.slot.address);
     let is_display = |device: &&Device| device.class >> 16 == DISPLAY;
     !devices.is_empty() && devices.iter().all(is_display)
 }
 
-/// Packets are smaller than every device on the path allows.
+/// PCI Express links whose packets are smaller than every device on the way supports.
 pub(super) fn payload(inventory: &Inventory) -> Vec<Finding> {
     let all = &inventory.pci;
     let odd = |device: &Device| {
@@ -194,7 +194,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Finding> {
     all.iter().filter(carries).filter_map(odd).collect()
 }
 
-/// The firmware does not report the NUMA nodes of devices, on a machine with several nodes.
+/// A machine with several NUMA nodes whose firmware does not report the nodes of devices.
 pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Finding> {
     let with_cpus = inventory.processors.nodes.iter().filter(|n| !n.known_cpus().is_empty());
     let lost: Vec<String> = inventory

@@ -1,4 +1,4 @@
-//! Whether the ports behind a link need more than it carries.
+//! Whether the ports behind a PCI Express link need more than the link carries.
 
 use super::super::Finding;
 use super::super::carrier::excess;
@@ -9,22 +9,21 @@ use crate::crossing::{self, Crossing};
 use crate::finding::Stands;
 use crate::pci::{Link, Payload};
 
-/// Oddities of links, by whether the ports behind may need more.
+/// Findings about links, sorted by whether the ports behind the link may need more.
 #[derive(Default)]
 pub(in crate::odd) struct Links {
-    /// Oddities of links that may be the limit.
+    /// Findings about links that may be the limit.
     pub may_bind: Vec<Finding>,
-    /// Oddities of links that the ports behind them do not fill, as far as is known.
+    /// Findings about links that the ports behind them do not fill, as far as is known.
     pub suffice: Vec<Finding>,
 }
 
-/// Whether the traffic over a link may fill it at this speed and width.
+/// Whether the traffic over a link may fill it, at a given speed and width.
 pub(super) enum Room {
-    /// The traffic may fill the link. If ports are faster than the link as it runs: a text about them, and
-    /// their names.
+    /// The traffic may fill the link. If ports exceed the link as it runs: a text about these ports, and their names.
     May(Option<(String, Vec<String>)>),
-    /// The traffic cannot fill the link, or that is unknown: whether it does harm, why it matters, and what the link is
-    /// enough for.
+    /// The traffic cannot fill the link, or that is unknown. The fields are: whether it does harm, why it matters, and
+    /// what the link is enough for.
     Enough(Stands, &'static str, String),
 }
 
@@ -32,7 +31,7 @@ const FAST_ENOUGH: &str =
     "the link is fast enough for these ports; a faster port behind it might need more";
 
 impl Room {
-    /// `None` if nothing is behind the link.
+    /// The room on the link `link`, if it runs at `at`; `None` if no device is behind the link.
     pub(super) fn of(
         inventory: &Inventory,
         carriers: &[Carrier<'_>],
@@ -41,12 +40,12 @@ impl Room {
     ) -> Option<Self> {
         let slot = link.slot.address;
         let need = Need::behind(inventory, slot)?;
-        // The ports exceed the link as it runs, not as it could run.
+        // The ports were compared with the link as it runs, not as it could run.
         let excess = || excess(carriers, slot).filter(|_| at == link.now);
         Some(Self::for_need(&need, link.device.payload, at, excess))
     }
 
-    /// The room for a need; `excess` is a text about ports that are faster, and their names.
+    /// The room for a need. `excess` gives a text about the ports that exceed the link, and their names.
     pub(super) fn for_need(
         need: &Need,
         payload: Option<Payload>,
@@ -80,7 +79,7 @@ impl Room {
 }
 
 impl Links {
-    /// Adds the oddity of a link; `fix` is what to do where the link suffices.
+    /// Adds the finding `odd` about a link. If the link suffices, its advice is replaced by `fix`.
     pub(super) fn add(&mut self, room: Room, odd: Finding, fix: Advice) {
         match room {
             Room::May(None) => self.may_bind.push(odd),

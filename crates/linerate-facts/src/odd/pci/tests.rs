@@ -11,7 +11,7 @@ fn lanes(giga: u64, width: u8) -> Option<Link> {
     Some(Link { speed: Some(Transfers(giga * 1_000_000_000)), width: Some(width) })
 }
 
-/// A card under a root port; links are (now, card's best, slot's best).
+/// A card below a root port. `now` is the link as it runs; `card` and `slot` are the best links of its two ends.
 fn machine(now: Option<Link>, card: Option<Link>, slot: Option<Link>) -> Inventory {
     let port = Device {
         address: "0000:00:01.0".parse().unwrap(),
@@ -40,7 +40,7 @@ fn machine(now: Option<Link>, card: Option<Link>, slot: Option<Link>) -> Invento
     machine
 }
 
-/// Port `eth0` of the first function, `eth1` of the second.
+/// Port `eth0` on the first function of the card, `eth1` on the second.
 fn nic(function: u8, mbps: u64) -> Nic {
     let mut nic = Nic {
         name: format!("eth{function}"),
@@ -64,7 +64,7 @@ fn a_wide_card_in_a_narrow_slot_is_odd_and_a_narrow_card_in_a_wide_slot_is_not()
     assert!(found[0].what.contains("8 GT/s x4 (31.5 Gb/s)"), "{}", found[0].what);
     assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 8))), [""; 0]);
     assert_eq!(ids(&machine(lanes(8, 4), lanes(8, 4), lanes(8, 16))), [""; 0]);
-    // Lanes that are faster than the card's do not stand in for those that it lacks.
+    // Faster lanes of the slot do not make up for lanes that the slot lacks.
     let fast = machine(lanes(8, 4), lanes(8, 8), lanes(16, 4));
     let found = super::super::find(&fast);
     assert_eq!(found[0].id, "pcie-slot");
@@ -75,7 +75,7 @@ fn a_wide_card_in_a_narrow_slot_is_odd_and_a_narrow_card_in_a_wide_slot_is_not()
 
 #[test]
 fn a_slot_or_a_link_that_leaves_enough_for_the_ports_comes_last() {
-    // 31.5 Gb/s with packets of 128 to 512 bytes: 24.1 to 30.3 Gb/s of frames.
+    // The link has 31.5 Gb/s. Packets of 128 to 512 bytes leave 24.1 to 30.3 Gb/s for frames.
     let order = |mbps: u64, now: Link| {
         let mut machine = machine(Some(now), lanes(8, 8), lanes(8, 4));
         machine.network.nics = vec![nic(0, mbps)];
@@ -97,7 +97,7 @@ fn a_slot_or_a_link_that_leaves_enough_for_the_ports_comes_last() {
     let unknown = order(0, four);
     assert_eq!(ids(&unknown), ["cpu-offline", "pcie-slot"]);
     assert!(unknown[1].1.ends_with("the needs of its ports are unknown"), "{}", unknown[1].1);
-    // The slot leaves enough, and the link in it does not.
+    // The slot carries enough for the port, but the link runs slower and does not.
     let slow = order(20_000, lanes(5, 4).unwrap());
     assert_eq!(ids(&slow), ["pcie-link", "cpu-offline", "pcie-slot"]);
     let little = order(10_000, lanes(5, 4).unwrap());
@@ -129,7 +129,7 @@ fn figures_of_tunnels_and_of_slots_that_were_made_up_are_not_odd() {
     assert_eq!(ids(&tunnel), ["pcie-link"]);
     tunnel.pci[1].tunneled = true;
     assert_eq!(ids(&tunnel), [""; 0]);
-    // The port of an emulated machine above a card that is passed through.
+    // An emulated root port above a card that is passed through to a guest.
     assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(2, 1))), [""; 0]);
     assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 4))), [""; 0]);
 }
@@ -163,7 +163,7 @@ fn a_link_below_both_ends_is_odd() {
     assert_eq!(ids(&graphics), [""; 0]);
 }
 
-/// A card with a switch of its own: the link of the slot as it runs, and the class of what is behind the switch.
+/// A card with its own switch. `now` is the link of the slot as it runs, `classes` are the devices behind the switch.
 fn with_a_switch(now: Option<Link>, classes: &[u32]) -> Inventory {
     let best = lanes(16, 16);
     let mut machine = machine(now, best, best);
@@ -277,19 +277,19 @@ fn ports_beside_a_narrow_one_hint_at_bifurcation() {
     assert!(fix(&narrow).contains("bifurcation: 0000:00:01.1"), "{}", fix(&narrow));
 }
 
-/// A card of which an output says that a link limits it.
-fn told(own: Option<Link>, now: Option<Link>, mbps: u64) -> Inventory {
-    let mut told = machine(None, own, None);
-    told.pci.remove(0);
-    told.pci[0].parent = None;
-    told.pci[0].limited = now.map(|now| pci::Limited { now, at: None });
-    told.network.nics = vec![nic(0, mbps)];
-    told
+/// A card that a link limits, as an output says.
+fn result_of(own: Option<Link>, now: Option<Link>, mbps: u64) -> Inventory {
+    let mut reported = machine(None, own, None);
+    reported.pci.remove(0);
+    reported.pci[0].parent = None;
+    reported.pci[0].limited = now.map(|now| pci::Limited { now, at: None });
+    reported.network.nics = vec![nic(0, mbps)];
+    reported
 }
 
 #[test]
 fn a_card_that_a_link_limits_by_its_own_words_is_odd() {
-    let slow = told(lanes(8, 4), lanes(5, 1), 10_000);
+    let slow = result_of(lanes(8, 4), lanes(5, 1), 10_000);
     assert_eq!(ids(&slow), ["pcie-slot"]);
     let odd = &super::super::find(&slow)[0];
     assert_eq!(
@@ -301,10 +301,10 @@ fn a_card_that_a_link_limits_by_its_own_words_is_odd() {
     above.pci[0].limited.as_mut().unwrap().at = Some(at);
     let what = super::super::find(&above)[0].what.clone();
     assert!(what.ends_with("the link at 0000:00:00.0 leaves it 5 GT/s x1 (4 Gb/s)"), "{what}");
-    let enough = told(lanes(8, 4), lanes(5, 1), 1_000);
+    let enough = result_of(lanes(8, 4), lanes(5, 1), 1_000);
     let what = super::super::find(&enough)[0].what.clone();
     assert!(what.contains("enough for its ports (1 Gb/s)"), "{what}");
-    // Two functions of a card are one card.
+    // Two functions at one slot are one card.
     let mut two = slow.clone();
     let mut second = two.pci[0].clone();
     second.address.function = 1;
@@ -314,15 +314,15 @@ fn a_card_that_a_link_limits_by_its_own_words_is_odd() {
 
 #[test]
 fn a_card_without_a_slower_link_is_not_odd() {
-    assert_eq!(ids(&told(lanes(8, 4), lanes(8, 4), 10_000)), [""; 0]);
-    assert_eq!(ids(&told(lanes(8, 4), None, 10_000)), [""; 0]);
-    assert_eq!(ids(&told(None, lanes(5, 1), 10_000)), [""; 0]);
-    let mut display = told(lanes(8, 16), lanes(2, 16), 10_000);
+    assert_eq!(ids(&result_of(lanes(8, 4), lanes(8, 4), 10_000)), [""; 0]);
+    assert_eq!(ids(&result_of(lanes(8, 4), None, 10_000)), [""; 0]);
+    assert_eq!(ids(&result_of(None, lanes(5, 1), 10_000)), [""; 0]);
+    let mut display = result_of(lanes(8, 16), lanes(2, 16), 10_000);
     display.pci[0].class = 0x03_0000;
     assert_eq!(ids(&display), [""; 0]);
     display.pci[0].limited.as_mut().unwrap().now.width = Some(4);
     assert_eq!(ids(&display), ["pcie-slot"]);
-    // With the bridge above it, the figures of both ends count.
+    // If the bridge above the card is known, the figures of both ends are used.
     let mut whole = machine(lanes(8, 4), lanes(8, 4), lanes(8, 4));
     let now = lanes(5, 1).unwrap();
     whole.pci[1].limited = Some(pci::Limited { now, at: None });

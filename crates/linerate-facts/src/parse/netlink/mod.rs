@@ -1,8 +1,7 @@
-//! Netlink framing: messages and their attributes.
+//! Netlink framing: how a reply is divided into messages, and a message into attributes.
 //!
-//! No crate is used for this. A reply is parsed ten times a second while the path is under load, so only the
-//! attributes that are needed are read, without copies. Unknown attributes of a newer kernel must not make a
-//! whole reply an error.
+//! No crate is used for netlink. A reply is parsed ten times a second while the path is under load, so only the needed
+//! attributes are read, without copies. An unknown attribute of a newer kernel must not make a whole reply an error.
 
 pub mod write;
 
@@ -11,44 +10,44 @@ use std::net::IpAddr;
 
 use super::Malformed;
 
-/// Message type: an error, or the positive acknowledgement.
+/// Message type of an error, or of a positive acknowledgement.
 const ERROR: u16 = 2;
-/// Message type: the end of a dump.
+/// Message type that ends a dump.
 const DONE: u16 = 3;
 /// Message flag: more messages of this reply follow.
 const MULTI: u16 = 2;
-/// Message flag: the dumped table changed in the meantime, so that parts may be missing.
+/// Message flag: the dumped table changed during the dump, so that parts may be missing.
 const DUMP_INTERRUPTED: u16 = 0x10;
 
-/// Attribute types carry two flags in their top bits.
+/// Mask for the type of an attribute: the two top bits of its number are flags.
 const TYPE_MASK: u16 = 0x3fff;
 
 /// One netlink message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Type, for example `RTM_NEWLINK`.
+    /// Type of the message, such as `RTM_NEWLINK`.
     pub kind: u16,
     /// Flags of the message.
     pub flags: u16,
-    /// Number that the request bore.
+    /// Sequence number of the request that the message replies to.
     pub sequence: u32,
-    /// The bytes that follow the header.
+    /// The bytes after the message's header.
     pub body: &'a [u8],
 }
 
-/// Whether a reply is complete, by the framing of one part of it.
+/// What the framing of one part of a reply shows about the whole reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The reply ends with this part.
+    /// Whether the reply ends with this part.
     pub last: bool,
-    /// Whether the dumped objects changed in the meantime, so that parts may be missing.
+    /// Whether the dumped table changed during the dump, so that parts may be missing.
     pub interrupted: bool,
 }
 
-/// Why a request has no reply.
+/// Why a request has no usable reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The kernel's error number, which is positive.
+    /// The kernel's error number, as a positive number.
     Errno(i32),
     /// The reply cannot be decoded.
     Malformed(Malformed),
@@ -69,7 +68,7 @@ impl From<Refusal> for std::io::Error {
     }
 }
 
-/// Splits the result of one `recv` into messages, for the reply to the request with this number. Messages of
+/// Checks the messages in the result of one `recv`, for the reply to the request with this sequence number. Messages of
 /// other replies are skipped.
 pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
     let mut part = Part::default();
@@ -84,30 +83,29 @@ pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
                 0 => true,
                 number => return Err(Refusal::Errno(number)),
             },
-            // The end of a dump may carry an error; kernels may also leave the number out.
+            // The message that ends a dump may contain an error number; some kernels leave the number out.
             DONE => match error_number(message.body) {
                 Ok(number) if number > 0 => return Err(Refusal::Errno(number)),
                 _ => true,
             },
-            // A single answer has no end mark.
+            // A reply that is a single message has no message to end it.
             _ => message.flags & MULTI == 0,
         };
     }
     Ok(part)
 }
 
-/// The messages of a reply; ends after the first error.
+/// The messages of a reply. The iteration ends after the first error.
 pub fn messages(reply: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
     Cut { rest: reply, cut: message }
 }
 
-/// The attributes that follow the fixed part of a message; ends after the first error.
+/// The attributes after the fixed part of a message. The iteration ends after the first error.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
     Cut { rest: bytes, cut: attribute }
 }
 
-/// Hands the type and body of each message to `change`. What is left behind the last whole one is
-/// overwritten.
+/// Calls `change` with the type and the body of each message. Bytes after the last whole message are overwritten.
 pub(super) fn change_messages(reply: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
     let mut rest = reply;
     while let Some((kind, length)) = message(rest).ok().map(|(m, _)| (m.kind, m.body.len())) {
@@ -116,7 +114,7 @@ pub(super) fn change_messages(reply: &mut [u8], mut change: impl FnMut(u16, &mut
     rest.fill(0);
 }
 
-/// Like [`change_messages`], for attributes.
+/// Calls `change` with the type and the value of each attribute. Bytes after the last whole attribute are overwritten.
 pub(super) fn change_attributes(bytes: &mut [u8], mut change: impl FnMut(u16, &mut [u8])) {
     let mut rest = bytes;
     while let Some((kind, length)) = attribute(rest).ok().map(|((kind, v), _)| (kind, v.len())) {
@@ -125,7 +123,7 @@ pub(super) fn change_attributes(bytes: &mut [u8], mut change: impl FnMut(u16, &m
     rest.fill(0);
 }
 
-/// Changes the bytes behind a header, overwrites their padding, and returns the rest.
+/// Calls `change` for the item at the front of the buffer, overwrites its padding, and returns the rest of the buffer.
 fn change_front(
     bytes: &mut [u8],
     header: usize,
@@ -140,27 +138,27 @@ fn change_front(
     rest
 }
 
-/// The error number that an error message carries: positive, 0 for an acknowledgement.
+/// The error number in an error message, as a positive number; 0 for an acknowledgement.
 fn error_number(body: &[u8]) -> Result<i32, Malformed> {
     Ok(i32::from_ne_bytes(array(body, 0, "netlink error")?).saturating_neg())
 }
 
-/// `u16` at `offset`.
+/// The `u16` at `offset`, in the byte order of the machine.
 pub(super) fn u16_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u16, Malformed> {
     array(bytes, offset, what).map(u16::from_ne_bytes)
 }
 
-/// `u32` at `offset`.
+/// The `u32` at `offset`, in the byte order of the machine.
 pub(super) fn u32_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u32, Malformed> {
     array(bytes, offset, what).map(u32::from_ne_bytes)
 }
 
-/// `u64` at `offset`.
+/// The `u64` at `offset`, in the byte order of the machine.
 pub(super) fn u64_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u64, Malformed> {
     array(bytes, offset, what).map(u64::from_ne_bytes)
 }
 
-/// The bytes of a message that follow a fixed part of `size` bytes.
+/// The bytes of a message after its fixed part of `size` bytes.
 pub(super) fn after<'a>(
     body: &'a [u8],
     size: usize,
@@ -169,13 +167,13 @@ pub(super) fn after<'a>(
     body.get(size..).ok_or(Malformed::Short(what))
 }
 
-/// A string attribute, which may or may not end with a zero byte.
+/// The text of a string attribute, which may or may not end with a zero byte.
 pub(super) fn string(value: &[u8]) -> Cow<'_, str> {
     let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end])
 }
 
-/// An address of either version of IP, by its length.
+/// An IPv4 or IPv6 address, depending on its length.
 pub(super) fn address(value: &[u8], what: &'static str) -> Result<IpAddr, Malformed> {
     match value.len() {
         4 => array::<4>(value, 0, what).map(IpAddr::from),
@@ -193,10 +191,10 @@ fn array<const N: usize>(
     tail.first_chunk().copied().ok_or(Malformed::Short(what))
 }
 
-/// An item and the rest after it.
+/// An item at the front of a buffer, and the rest of the buffer after it.
 type Front<'a, T> = (T, &'a [u8]);
 
-/// Cuts one item after the other off the front of a buffer.
+/// An iterator that cuts items off the front of a buffer, one after the other.
 struct Cut<'a, T> {
     rest: &'a [u8],
     cut: fn(&'a [u8]) -> Result<Front<'a, T>, Malformed>,
@@ -239,7 +237,7 @@ fn attribute(bytes: &[u8]) -> Result<Front<'_, (u16, &[u8])>, Malformed> {
     Ok(((kind, after(whole, 4, WHAT)?), aligned(bytes, length)))
 }
 
-/// The bytes behind an item of `length` bytes and its padding to four.
+/// The bytes after an item of `length` bytes and its padding to a multiple of four.
 fn aligned(bytes: &[u8], length: usize) -> &[u8] {
     bytes.get(length.next_multiple_of(4)..).unwrap_or_default()
 }
@@ -253,14 +251,14 @@ pub(super) mod tests {
     use super::{DONE, ERROR, Part, Refusal, attributes, error_number, messages, part};
     use crate::parse::Malformed;
 
-    /// A message with its header and padding.
+    /// A message of this kind with its header and its padding.
     pub(crate) fn msg(kind: u16, body: &[u8]) -> Vec<u8> {
         let mut bytes = message(kind, 0, 0, body);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     }
 
-    /// One message of reply 7.
+    /// One message of the reply to request 7.
     fn of_reply(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
         message(kind, flags, 7, body)
     }

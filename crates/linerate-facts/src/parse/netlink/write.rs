@@ -1,13 +1,13 @@
 //! Writes netlink messages: requests to the kernel, and replies of tests.
 
-/// The request flag that every request has.
+/// The flag that every request to the kernel has.
 pub const REQUEST: u16 = 1;
-/// Request flag: the kernel answers when the change is made.
+/// Request flag: the kernel confirms a change when it is made.
 pub const ACK: u16 = 4;
-/// Request flag: all objects are wanted.
+/// Request flag: the kernel returns all objects, not a single one.
 pub const DUMP: u16 = 0x300;
 
-/// A message: its header, then `body`.
+/// Encodes a message: its header, followed by `body`.
 pub fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = 16 + body.len() as u32;
     let mut bytes = Vec::with_capacity(length as usize);
@@ -15,13 +15,13 @@ pub fn message(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
-    // The kernel fills in the sender's port.
+    // The port id of the sender, which the kernel fills in.
     bytes.extend([0; 4]);
     bytes.extend(body);
     bytes
 }
 
-/// An attribute with its padding. `value` is at most 65,531 bytes.
+/// Encodes an attribute with its padding. `value` has at most 65,531 bytes.
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len();
     let mut bytes = Vec::with_capacity(length.next_multiple_of(4));
@@ -32,12 +32,12 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A string attribute, which ends with a zero byte.
+/// Encodes a string attribute, with a zero byte at its end.
 pub fn text(kind: u16, value: &str) -> Vec<u8> {
     attribute(kind, format!("{value}\0").as_bytes())
 }
 
-/// An attribute that contains attributes.
+/// Encodes an attribute that contains other attributes.
 pub fn nested(kind: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind, &attributes.concat())
 }

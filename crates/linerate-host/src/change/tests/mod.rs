@@ -1,4 +1,4 @@
-//! Changes of settings, and what undoes them.
+//! Tests that changes of settings are made, recorded and undone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,14 +13,14 @@ use place::{NEW, OLD, Place, larger};
 use tempfile::TempDir;
 
 fn reported(place: &Place) -> Vec<String> {
-    std::mem::take(&mut *place.told.lock().unwrap())
+    std::mem::take(&mut *place.reported.lock().unwrap())
 }
 
-/// A process that changed the setting and was killed.
+/// A linerate process that changed the setting and was killed: its journal is unlocked and still has the entry.
 fn killed(place: &Place) {
     let mut changes = Changes::new(place.ledger());
     changes.want(Some(larger()), None).unwrap();
-    // The kernel closes what a killed process held, and nothing else happens.
+    // After a kill, the kernel closes the journal, which unlocks it; nothing else happens.
     drop(changes.held.take());
     changes.made = None;
 }
@@ -87,8 +87,8 @@ fn what_a_dying_process_left_is_undone_once_it_is_dead() {
     place.ledger().undo_left().unwrap();
     death.join().unwrap();
     assert_eq!(place.value(), OLD);
-    let told = reported(&place);
-    assert!(told.iter().all(|line| line.starts_with("undone: ")), "{told:?}");
+    let lines = reported(&place);
+    assert!(lines.iter().all(|line| line.starts_with("undone: ")), "{lines:?}");
     assert!(place.journals().is_empty());
 }
 
@@ -110,8 +110,8 @@ fn what_a_live_process_changed_stays_and_nobody_else_may_change_anything() {
     live.want(Some(larger()), None).unwrap();
     place.ledger().undo_left().unwrap();
     assert_eq!(place.value(), NEW);
-    let told = reported(&place);
-    assert!(told.iter().any(|line| line.contains("another linerate")), "{told:?}");
+    let lines = reported(&place);
+    assert!(lines.iter().any(|line| line.contains("another linerate")), "{lines:?}");
     let mut other = Changes::new(place.ledger());
     let busy = other.want(Some(larger()), None).unwrap_err();
     assert!(matches!(busy, ChangeError::Busy), "{busy:?}");
@@ -130,9 +130,9 @@ fn what_somebody_else_set_meanwhile_is_left_alone() {
     place.set(THEIRS);
     let error = changes.want(None, None).unwrap_err();
     assert!(matches!(error, ChangeError::Spoiled), "{error:?}");
-    let told = reported(&place);
-    assert!(told[0].contains(THEIRS) && told[0].contains(OLD), "{told:?}");
-    // The host is left as they want it; nothing more is tried.
+    let lines = reported(&place);
+    assert!(lines[0].contains(THEIRS) && lines[0].contains(OLD), "{lines:?}");
+    // The setting keeps the other program's value, and no further change is made.
     changes.want(None, None).unwrap();
     assert!(changes.want(Some(larger()), None).is_err());
     drop(changes);
@@ -241,7 +241,7 @@ fn only_what_can_be_written_is_offered_and_a_gap_says_why_not() {
     assert!(gap.unwrap().why.contains("net.ipv4.tcp_rmem"));
 }
 
-/// Says that a test runs in a network of its own.
+/// Environment variable that is set when a test runs in a network namespace of its own.
 const INSIDE: &str = "LINERATE_TEST_NETWORK";
 
 #[test]
@@ -261,14 +261,14 @@ fn the_kernels_own_settings_are_changed_and_set_back() {
         return linerate_test::skip("namespaces", why);
     }
     let own = std::env::current_exe().unwrap();
-    let mut again = unshare();
-    again.arg(own).args(["--exact", name]).env(INSIDE, "1");
-    let output = again.output().unwrap();
+    let mut child = unshare();
+    child.arg(own).args(["--exact", name]).env(INSIDE, "1");
+    let output = child.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// In a network namespace whose only port is a loopback of its own.
+/// The test itself, in a network namespace whose only port is a loopback of its own.
 fn inside() {
     let dir = TempDir::new().unwrap();
     let ledger = Ledger::new(dir.path(), Arc::new(|line| panic!("{line}")));
@@ -297,8 +297,8 @@ fn inside() {
     port_of_this_network();
 }
 
-/// What a command of iproute2 writes.
-fn told(words: &str) -> String {
+/// Runs a command of iproute2 and returns its output.
+fn run_tc(words: &str) -> String {
     let mut words = words.split(' ');
     let mut command = std::process::Command::new(words.next().unwrap());
     let output = command.args(words).output().unwrap();
@@ -306,7 +306,7 @@ fn told(words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Limits of disciplines at the root of the loopback, which is left as it was.
+/// Changes limits of root disciplines of the loopback, and checks that they are restored.
 fn queues() {
     const SHOW: &str = "tc -d qdisc show dev lo";
     let dir = TempDir::new().unwrap();
@@ -320,28 +320,28 @@ fn queues() {
             ids.iter().any(|id| id == setting.row().id)
         };
         assert!(!offered(), "what the kernel put there has no handle");
-        told(&format!("tc qdisc add dev lo root handle 7: {kind}"));
-        let before = told(SHOW);
+        run_tc(&format!("tc qdisc add dev lo root handle 7: {kind}"));
+        let before = run_tc(SHOW);
         assert!(offered());
         let change = HostChange { side: Side::Near, setting, value };
         let mut changes = Changes::new(ledger.clone());
         for _ in 0..3 {
             changes.want(Some(change), Some("lo")).unwrap();
-            assert_ne!(told(SHOW), before);
+            assert_ne!(run_tc(SHOW), before);
             changes.want(None, Some("lo")).unwrap();
-            assert_eq!(told(SHOW), before);
+            assert_eq!(run_tc(SHOW), before);
         }
         changes.want(Some(change), Some("lo")).unwrap();
         drop(changes);
-        assert_eq!(told(SHOW), before);
-        told("tc qdisc del dev lo root");
+        assert_eq!(run_tc(SHOW), before);
+        run_tc("tc qdisc del dev lo root");
     }
 }
 
-/// A folder in sysfs is a port's where its number and its address are.
+/// A folder in sysfs belongs to a port only if both its index and its MAC address are the port's.
 fn port_of_this_network() {
     let add = "ip link add v0 index 77 address 02:00:00:00:00:07 type veth peer name v1";
-    told(add);
+    run_tc(add);
     let root = TempDir::new().unwrap();
     let found = |port: &str, index: u32, address: &str| {
         let folder = root.path().join("sys/class/net").join(port);

@@ -1,4 +1,4 @@
-//! Settings in a tree of files that stands for a host. Tests of other crates include this file.
+//! Settings in a directory tree that represents a host. Tests of other crates include this file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use tempfile::TempDir;
 pub(crate) const OLD: &str = "4096 131072 524288";
 pub(crate) const NEW: &str = "4096 131072 2097152";
 
-/// A host with one setting, and a state directory.
+/// A host with one setting, and a state directory for journals.
 pub(crate) struct Place {
     dir: TempDir,
-    pub(crate) told: Arc<Mutex<Vec<String>>>,
+    pub(crate) reported: Arc<Mutex<Vec<String>>>,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let place = Self { dir: TempDir::new().unwrap(), told: Arc::default() };
+        let place = Self { dir: TempDir::new().unwrap(), reported: Arc::default() };
         for folder in ["proc/sys/net/ipv4", "proc/sys/kernel/random"] {
             fs::create_dir_all(place.dir.path().join(folder)).unwrap();
         }
@@ -44,17 +44,17 @@ impl Place {
 
     pub(crate) fn value(&self) -> String {
         let text = fs::read_to_string(self.sysctl()).unwrap();
-        // A file, unlike a sysctl, is empty for a moment when it is written.
+        // Unlike a sysctl, an ordinary file is empty for a moment while it is written.
         text.lines().next().unwrap_or_default().replace('\t', " ")
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
-        let told = Arc::clone(&self.told);
-        let tell = Arc::new(move |line: &str| told.lock().unwrap().push(line.to_owned()));
+        let reported = Arc::clone(&self.reported);
+        let tell = Arc::new(move |line: &str| reported.lock().unwrap().push(line.to_owned()));
         Ledger::new(&self.dir.path().join("state"), tell).under(self.dir.path())
     }
 
-    /// Journals that are there.
+    /// Returns the paths of the journals that exist.
     pub(crate) fn journals(&self) -> Vec<PathBuf> {
         let state = fs::read_dir(self.dir.path().join("state"));
         let entries = state.into_iter().flatten();

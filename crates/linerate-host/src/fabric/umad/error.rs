@@ -1,4 +1,4 @@
-//! Why a user MAD device cannot be used, and what helps.
+//! Errors of user MAD devices, with hints.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use rustix::fs::Stat;
 
 use super::choice::Name;
 
-/// Why no port of this host can ask the network.
+/// Why the network cannot be queried through any port of this host.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UmadError {
     /// There is no RDMA device with a port.
@@ -16,58 +16,58 @@ pub enum UmadError {
     /// The port that the user named does not exist.
     #[error("this host has no {wanted}; it has {}", list(.ports))]
     NotHere {
-        /// The device, or the port.
+        /// The device or port that the user named.
         wanted: String,
-        /// The ports that exist.
+        /// RDMA ports that this host has.
         ports: Vec<Name>,
     },
-    /// The port is no InfiniBand port.
+    /// The port's link is Ethernet, not InfiniBand.
     #[error(
         "{port} is an Ethernet port (RoCE or iWARP): it needs no subnet manager, and there is no InfiniBand network to \
          walk"
     )]
     Ethernet {
-        /// The port.
+        /// The Ethernet port.
         port: Name,
     },
-    /// The port is one of Omni-Path.
+    /// The port is an Omni-Path port.
     #[error(
         "{port} is an Omni-Path port: its management datagrams have a format that linerate does not know"
     )]
     OmniPath {
-        /// The port.
+        /// The Omni-Path port.
         port: Name,
     },
     /// The kernel module of user MAD devices is not loaded.
     #[error("the kernel has no user MAD devices: the module ib_umad is not loaded")]
     NoModule {
-        /// The port that would be asked through.
+        /// The port that was chosen.
         port: Name,
     },
-    /// The kernel module is loaded, and has no device for the port.
+    /// The kernel module is loaded, but has no device for the port.
     #[error("ib_umad has no user MAD device for {port}")]
     NoMadDevice {
-        /// The port.
+        /// The port that has no device.
         port: Name,
     },
-    /// The kernel speaks another version of the interface.
+    /// The kernel implements another version of the interface.
     #[error("the kernel has version {version} of user MAD devices, and linerate knows version 5")]
     Version {
-        /// The version of the kernel.
+        /// The version that the kernel implements.
         version: String,
     },
-    /// The device has no file.
+    /// The device has no file in `/dev`.
     #[error("{path} does not exist, although the kernel has the device")]
     NoFile {
-        /// The file.
+        /// Path of the device file.
         path: String,
     },
     /// This process may not open the device.
     #[error("no permission to open {path}, which belongs to {owner}")]
     Denied {
-        /// The file.
+        /// Path of the device file.
         path: String,
-        /// The owner of the file.
+        /// Owner and mode of the file.
         owner: Owner,
         /// Whether this process is root.
         is_root: bool,
@@ -75,19 +75,19 @@ pub enum UmadError {
     /// The port has no queue pair 0.
     #[error("{port} cannot send subnet management datagrams: it has no queue pair 0")]
     NoSubnet {
-        /// The port.
+        /// The port without queue pair 0.
         port: Name,
     },
     /// The device was removed.
     #[error("the device of {port} was removed")]
     Removed {
-        /// The port.
+        /// The port of the removed device.
         port: Name,
     },
 }
 
 impl UmadError {
-    /// Returns what helps; empty if nothing is known.
+    /// Returns the command or action that would help; empty if none is known.
     pub fn hint(&self) -> Cow<'static, str> {
         let container = |path: &str| {
             format!("a container needs the device: docker run --device {path} ...").into()
@@ -123,7 +123,7 @@ impl UmadError {
     }
 }
 
-/// Who may open a file.
+/// Owner and mode of a file, which determine who may open it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     user: u32,

@@ -1,17 +1,17 @@
-//! The header that a user MAD device has before each datagram.
+//! The header that precedes each datagram of a user MAD device.
 //!
-//! Fields of the kernel are in the byte order of the host, and fields of the network in network byte order.
+//! Fields for the kernel are in the byte order of the host, fields for the network in network byte order.
 //= Linux, include/uapi/rdma/ib_user_mad.h: struct ib_user_mad_hdr
 
 use std::time::Duration;
 
 use linerate_fabric::mad::{Get, LEN};
 
-/// Bytes of the header with a partition key.
+/// Bytes of the header, in the variant with a partition key.
 pub(super) const HEADER: usize = 64;
 
-/// Places of the fields that are used. All others stay zero: service level 0, the first partition key, no global route,
-/// and no repetition by the kernel.
+/// Byte offsets of the fields that are used. All other fields stay zero: service level 0, the first partition key, no
+/// global route, and no retries by the kernel.
 const AGENT: usize = 0;
 const STATUS: usize = 4;
 const TIMEOUT: usize = 8;
@@ -19,11 +19,11 @@ const QUEUE_PAIR: usize = 20;
 const QUEUE_KEY: usize = 24;
 const LID: usize = 28;
 
-/// The key of queue pair 1 at every node.
+/// Queue key of queue pair 1, the same at every node.
 //= InfiniBand Architecture Specification 1.4, volume 1, section 10.2.5
 const GENERAL_KEY: u32 = 0x8001_0000;
 
-/// Encodes a request with its header. The kernel waits for the reply for `patience`.
+/// Encodes a request with its header. The kernel reports a time-out if no reply arrives within `patience`.
 pub(super) fn encode(
     agent: u32,
     transaction: u32,
@@ -34,7 +34,7 @@ pub(super) fn encode(
     let mut put = |at: usize, bytes: &[u8]| packet[at..at + bytes.len()].copy_from_slice(bytes);
     let queue_pair = u32::from(get.attribute.service().queue_pair());
     let key = if queue_pair == 0 { 0 } else { GENERAL_KEY };
-    // A request without a time to wait would have no reply.
+    // With a time of zero, the kernel would not wait for a reply.
     let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX).max(1);
     put(AGENT, &agent.to_ne_bytes());
     put(TIMEOUT, &patience.to_ne_bytes());
@@ -45,8 +45,8 @@ pub(super) fn encode(
     packet
 }
 
-/// Returns the status in the header and the bytes behind the header. `None` if the header is cut short. The status is
-/// zero for a datagram that arrived; otherwise it is the error number for the request that follows.
+/// Returns the status in the header and the bytes behind the header. `None` if the header is cut short. A status of
+/// zero means a received datagram; otherwise it is an error number, and the bytes are the request that failed.
 pub(super) fn decode(packet: &[u8]) -> Option<(u32, &[u8])> {
     let (header, mad) = packet.split_at_checked(HEADER)?;
     let status = header[STATUS..STATUS + 4].try_into().ok()?;
@@ -67,7 +67,7 @@ mod tests {
         packet[..HEADER].to_vec()
     }
 
-    /// A header with these bytes; all others are zero.
+    /// Makes a header with `parts`, each a byte offset and its bytes; all other bytes are zero.
     fn bytes(parts: &[(usize, &[u8])]) -> Vec<u8> {
         let mut header = vec![0; HEADER];
         for (at, part) in parts {
@@ -96,7 +96,7 @@ mod tests {
             (28, &[1, 2]),
         ]);
         assert_eq!(header(&get, PATIENCE), want);
-        // Subnet management by LID stays on queue pair 0 and has no key.
+        // Subnet management addressed by LID uses queue pair 0 too, and no queue key.
         let get = Get { to: To::Lid(0x0102), attribute: Attribute::NodeInfo };
         let want = bytes(&[(0, &agent), (8, &time), (28, &[1, 2])]);
         assert_eq!(header(&get, PATIENCE), want);

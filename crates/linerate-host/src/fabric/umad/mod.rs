@@ -1,7 +1,7 @@
-//! A real InfiniBand network, by a user MAD device of the kernel (`/dev/infiniband/umadN`).
+//! A real InfiniBand network, accessed through a user MAD device of the kernel (`/dev/infiniband/umadN`).
 //!
-//! Two agents send requests and receive their replies: one on queue pair 0, for the subnet manager's own service, and
-//! one on queue pair 1, for counters and subnet administration. No other datagrams are received.
+//! Two agents registered with the kernel send requests and receive their replies: one on queue pair 0, for subnet
+//! management, and one on queue pair 1, for counters and subnet administration. No other datagrams are received.
 //= Linux, Documentation/infiniband/user_mad.rst
 
 mod choice;
@@ -32,30 +32,31 @@ use header::HEADER;
 pub use choice::{Name, Wanted};
 pub use error::UmadError;
 
-/// Most requests without a reply. Datagrams of subnet management have no flow control: a switch drops those that it has
-/// no room for, and each costs a time-out. With round trips of 100 us this is 40,000 requests a second.
+/// Most requests without a reply. Subnet management datagrams have no flow control: a switch drops those for which it
+/// has no room, and each drop costs a time-out. With round trips of 100 us, 4 requests allow 40,000 a second.
 //= OpenSM 3.3.23, include/opensm/osm_base.h: OSM_DEFAULT_SMP_MAX_ON_WIRE
 const WINDOW: usize = 4;
 
-/// Most requests in a second: the processors of switches that answer them have other work, and a large network is still
-/// walked in seconds.
+/// Most requests per second. The switch processors that answer them have other work; at this rate a large network is
+/// still walked in seconds.
 const PACE: u32 = 10_000;
 
-/// Longest datagram: that of Omni-Path. The kernel keeps a datagram that does not fit, and returns an error each time.
+/// Length of the longest datagram in bytes, that of Omni-Path. If a datagram does not fit, the kernel keeps it and
+/// fails each read.
 //= Linux, include/rdma/ib_mad.h: OPA_MGMT_MAD_SIZE
 const LONGEST: usize = 2048;
 
-/// A port of this host, by its user MAD device.
+/// A port of this host, used through its user MAD device.
 #[derive(Debug)]
 pub struct Umad {
     file: OwnedFd,
     name: Name,
     others: Vec<Name>,
-    /// Agent on queue pair 0.
+    /// Id of the agent on queue pair 0.
     subnet: u32,
-    /// Agent on queue pair 1.
+    /// Id of the agent on queue pair 1.
     general: u32,
-    /// Requests that were not sent, and what is to be said of each.
+    /// Requests that the kernel did not accept, with what `receive` returns for each.
     unsent: VecDeque<Arrival>,
     opened: Instant,
 }
@@ -87,12 +88,12 @@ impl Umad {
         })
     }
 
-    /// The port that is asked through.
+    /// Returns the port through which the network is queried.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Other InfiniBand ports of this host.
+    /// Returns the other InfiniBand ports of this host.
     pub fn others(&self) -> &[Name] {
         &self.others
     }
@@ -104,7 +105,7 @@ impl Umad {
         }
     }
 
-    /// Waits up to `wait` until a datagram can be read. Returns whether one can.
+    /// Waits up to `wait` until a datagram can be read; returns false if none can.
     fn ready(&self, wait: Duration) -> Result<bool, PortError> {
         let events = polled(&self.file, wait)?;
         if events.contains(PollFlags::IN) {
@@ -140,9 +141,9 @@ impl MadPort for Umad {
         let packet = header::encode(agent, transaction, get, PATIENCE.duration());
         match rustix::io::retry_on_intr(|| rustix::io::write(&self.file, &packet)) {
             Ok(_) => {}
-            // The address of this request is not possible, such as a LID that a node made up.
+            // The request's address is not valid, such as a LID that a faulty node reported.
             Err(Errno::INVAL) => self.unsent.push_back(Arrival::NotPossible(transaction)),
-            // Memory is short for now.
+            // The kernel is short of memory for now.
             Err(Errno::NOMEM) => self.unsent.push_back(Arrival::Lost(transaction)),
             Err(Errno::NODEV | Errno::IO) => return Err(self.removed()),
             Err(e) => return Err(PortError::call(format!("sending through {}", self.name), e)),
@@ -168,10 +169,10 @@ impl MadPort for Umad {
     }
 }
 
-/// Returns what a packet of the device means; `None` if it is cut short.
+/// Decodes a packet that was read from the device; `None` if it is cut short.
 fn arrival(packet: &[u8]) -> Option<Arrival> {
     let (status, mad) = header::decode(packet)?;
-    // With a status, such as a time-out, the kernel returns the beginning of the request.
+    // With a nonzero status, such as a time-out, the packet holds the beginning of the failed request.
     match mad.first_chunk::<LEN>() {
         Some(mad) if status == 0 => Some(Arrival::Mad(Box::new(*mad))),
         _ => transaction(mad).map(Arrival::Lost),

@@ -16,18 +16,18 @@ use crate::{Machine, gap, invalid, read};
 mod transport;
 
 const CLASS: &str = "/sys/class/block";
-/// Size of a sector in sysfs, in bytes, whatever the device's own is.
+/// Size of a sector in sysfs, in bytes, whatever the device's own sector size is.
 const SECTOR: u64 = 512;
-/// Kinds of file systems on other hosts, or that a host provides to its guest.
+/// Types of file systems whose storage is on another host, or on the host of a virtual machine.
 const REMOTE: [&str; 10] =
     ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "beegfs", "9p", "virtiofs"];
 
-/// Reads all block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
+/// Reads all block devices and file systems. For a fact that cannot be read there is a gap such as `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
     storage_of(machine, &machine.file(MOUNTS))
 }
 
-/// Reads all block devices and file systems, given the contents of [`MOUNTS`], which another fact needs too.
+/// Reads all block devices and file systems. `mounts` is the content of [`MOUNTS`], which another fact needs too.
 pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) -> Storage {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let names = machine.list(CLASS);
@@ -50,7 +50,7 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
 }
 
 impl Reader<'_> {
-    /// Reads the devices below a path: the one that holds it, then those that it is made of.
+    /// Reads the devices below a path: the device that holds the path, then the devices that this device consists of.
     pub(super) fn disks(&mut self, path: &str) -> Vec<BlockDevice> {
         let mut storage = storage(self.machine);
         self.gaps.append(&mut storage.gaps);
@@ -62,8 +62,8 @@ impl Reader<'_> {
         disks
     }
 
-    /// Reads all devices with a capacity that programs can open. Devices without files, because they disappeared or
-    /// because a tree of files lacks them, share a gap.
+    /// Reads all devices that have a capacity and can be opened by programs. All devices whose size cannot be read,
+    /// because they disappeared or because the directory tree lacks them, share one gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
         let (hidden, names): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.is_hidden(name));
@@ -83,8 +83,8 @@ impl Reader<'_> {
         devices
     }
 
-    /// Returns whether the kernel hides a device from programs, as it hides the paths to an NVMe disk. If the file
-    /// does not exist (before Linux 4.15), the device's name decides.
+    /// Returns whether the kernel hides a device from programs, as it hides the path devices of an NVMe disk. If the
+    /// file does not exist (before Linux 4.15), the device's name decides.
     fn is_hidden(&self, name: &str) -> bool {
         let hidden = read(self.machine, &format!("{CLASS}/{name}/hidden"), sysctl::number);
         hidden.map_or_else(
@@ -133,12 +133,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the disk that a partition is a part of: the folder above its own.
+    /// Returns the disk that contains a partition: sysfs has the partition's folder in the disk's.
     fn parent(&self, folder: &str) -> Option<String> {
         let uevent = read(self.machine, &format!("{folder}/../uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
         });
-        // Below /dev a name may have slashes, which sysfs writes as exclamation marks.
+        // In /dev a name may contain slashes, which sysfs replaces by exclamation marks.
         uevent.ok().flatten().map(|name| name.replace('/', "!"))
     }
 
@@ -149,8 +149,8 @@ impl Reader<'_> {
             return QueueLimits::default();
         }
         let path = |name: &str| format!("{queue}/{name}");
-        // A disk without a request queue of its own, such as the head of NVMe multipath, has neither file from Linux
-        // 6.12 on.
+        // From Linux 6.12 on, a disk without its own request queue, such as the head device of NVMe multipath, has
+        // neither of these two files.
         let requests = self.look("block.queue", &path("nr_requests"), sysctl::number);
         let scheduler = self.look("block.queue", &path("scheduler"), sysfs::chosen);
         let mut number =
@@ -160,7 +160,7 @@ impl Reader<'_> {
         let ahead = number("read_ahead_kb");
         let (logical, physical) = (number("logical_block_size"), number("physical_block_size"));
         let kib = |n: Option<u64>| n.and_then(|n| n.checked_mul(1024)).map(Bytes);
-        // Only SCSI devices have a depth of their own.
+        // Only SCSI devices have their own queue depth.
         let depth = read(self.machine, &format!("{folder}/device/queue_depth"), sysctl::number);
         QueueLimits {
             scheduler: scheduler.unwrap_or_default(),
@@ -176,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the device below each loop device: the device of the file system that contains its file.
+    /// Finds the device below each loop device: the device of the file system that contains the loop's backing file.
     fn files_below(&self, storage: &mut Storage) {
         let below: Vec<(usize, String)> = storage
             .devices
@@ -195,7 +195,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the paths of multipath devices of the device mapper: the disks below them.
+    /// Finds the paths of device-mapper multipath devices: the disks below them.
     fn ways(&self, storage: &mut Storage) {
         let way = |name: &String| {
             let disk = storage.device(name);
@@ -217,7 +217,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a gap for each fact of a disk that no file shows.
+    /// Adds a gap for each fact about disks that no file in sysfs shows.
     fn hidden(&mut self, storage: &Storage) {
         let disks = |transport: &str| {
             let some = storage.disks().filter(|d| d.transport == transport);
@@ -244,14 +244,15 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the mounts whose files are not in memory.
+/// Returns the mounts whose files are on a block device of this host or on another host, not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     let numbers: BTreeMap<&str, &str> =
         devices.iter().map(|d| (d.number.as_str(), d.name.as_str())).collect();
     let labels: BTreeMap<&str, &str> =
         devices.iter().map(|d| (d.label.as_str(), d.name.as_str())).collect();
     let device = |mount: &Mount| {
-        // File systems over several devices have no device number: the source names one of them.
+        // A file system over several devices has no device number of its own; the mount source names one of its
+        // devices.
         let source = mount.source.strip_prefix("/dev/");
         let named = source.map(|name| match name.strip_prefix("mapper/") {
             Some(label) => labels.get(label).copied().unwrap_or_default(),
@@ -278,7 +279,7 @@ fn telling(options: &[String]) -> Vec<String> {
     options.iter().filter(tells).cloned().collect()
 }
 
-/// Returns whether a mount option affects speed. Such options name neither hosts nor people.
+/// Returns whether a mount option affects speed. Such options contain no names of hosts or people.
 pub(crate) fn tells_speed(option: &str) -> bool {
     MOUNT_OPTIONS.contains(&option.split('=').next().unwrap_or_default())
 }

@@ -18,12 +18,12 @@ const HOSTS: [(&str, &str); 6] = [
     ("ahci", "ata"),
     ("virtio_scsi", "virtio"),
 ];
-/// Classes in which a SCSI host has a folder of its own name.
+/// Classes in sysfs in which a SCSI host has a folder with the host's name.
 const CLASSES: [(&str, &str); 3] =
     [("fc_host", "fc"), ("sas_host", "sas"), ("iscsi_host", "iscsi")];
 
 impl Reader<'_> {
-    /// Reads the model, transport and place of a disk.
+    /// Reads a disk's model, transport, PCI function and node.
     pub(super) fn disk(&mut self, device: &mut BlockDevice, folder: &str, hidden: &[&String]) {
         let above = format!("{folder}/device");
         device.model = self.optional_line(&format!("{above}/model"));
@@ -48,10 +48,10 @@ impl Reader<'_> {
         device.node = self.node_of(&device.pci);
     }
 
-    /// Returns the transport of a disk by its PCI function, if nothing closer to the disk shows it: in trees without
-    /// the classes, and for disks behind RAID controllers.
+    /// Returns the transport of a disk according to its PCI function. It is used if nothing closer to the disk shows
+    /// the transport: in directory trees without the classes, and for disks behind RAID controllers.
     fn by_function(&self, device: &BlockDevice) -> &'static str {
-        /// Class of RAID controllers.
+        /// PCI class of RAID controllers.
         const RAID: &str = "0x0104";
         if device.pci.is_empty() {
             return "";
@@ -70,8 +70,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the controllers of an NVMe namespace. It belongs to its controller or, if there may be several paths, to
-    /// their subsystem. In that case each path is a hidden device, which belongs to the controller of the path.
+    /// Reads the controllers of an NVMe namespace. In sysfs the namespace belongs to its controller or, if it may have
+    /// several paths, to the controllers' subsystem. In the second case each path is a hidden device that belongs to
+    /// the path's controller.
     fn nvme(&mut self, device: &mut BlockDevice, above: &str, hidden: &[&String]) {
         let names = self.machine.list(above).unwrap_or_default();
         let several = names.iter().any(|name| name == "iopolicy");
@@ -89,7 +90,7 @@ impl Reader<'_> {
             let ways = ways.into_iter();
             ways.map(|(controller, name)| self.way(controller, name)).collect()
         } else if several {
-            // An old kernel, or a tree of files, does not show paths.
+            // Old kernels and some directory trees do not show paths.
             let controllers = names.iter().filter(|name| is_controller(name));
             controllers
                 .map(|name| self.controller(name, &format!("{NVME}/{name}")))
@@ -106,7 +107,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the controller of a disk with one path. The disk usually has the controller's number, since a
+    /// Returns the controller of a disk with a single path. The disk usually has the controller's number, since a
     /// subsystem has the number of its first controller.
     fn only_controller(&self, disk: &str, above: &str) -> Option<Path> {
         let by_name = &disk[..disk.rfind('n').unwrap_or(0)];
@@ -117,14 +118,15 @@ impl Reader<'_> {
         Some(path).filter(|path| !path.transport.is_empty())
     }
 
-    /// Returns a path to a disk: its hidden device, which is numbered after its controller since Linux 4.18.
+    /// Returns a path to a disk. The path is a hidden device, whose name contains the controller's number since Linux
+    /// 4.18.
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");
         let controller = self.device_name(&above).unwrap_or_else(|| format!("nvme{controller}"));
         let mut path = self.controller(&controller, &above);
         if path.transport.is_empty() {
-            // A tree of files may lack the link to the controller.
+            // A directory tree may lack the link from the path to the controller.
             path = self.controller(&controller, &format!("{NVME}/{controller}"));
         }
         Path {
@@ -134,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the name of the device in `folder` in /dev.
+    /// Returns the name in /dev of the device that `folder` describes.
     fn device_name(&self, folder: &str) -> Option<String> {
         let name = read(self.machine, &format!("{folder}/uevent"), |text| {
             Ok(sysctl::value_text(text, "DEVNAME"))
@@ -160,10 +162,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns how a SCSI disk is attached; `None` for other disks and unknown hosts.
+    /// Returns how a SCSI disk is attached; `None` for other disks and for unknown SCSI hosts.
     fn scsi(&self, above: &str) -> Option<&'static str> {
         let names = self.machine.list(&format!("{above}/scsi_device")).ok()?;
-        // The name consists of host:channel:target:unit.
+        // The name consists of the numbers host:channel:target:unit.
         let host = format!("host{}", names.first()?.split(':').next()?);
         let folder = format!("/sys/class/scsi_host/{host}");
         if !self.optional_line(&format!("{folder}/local_ib_device")).is_empty() {
@@ -179,7 +181,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a name is a controller's, such as `nvme0`, and neither `nvme0n1` nor `nvme0c1n1`.
+/// Returns whether a name is a controller's, such as `nvme0`; `nvme0n1` and `nvme0c1n1` are not.
 fn is_controller(name: &str) -> bool {
     let number = name.strip_prefix("nvme");
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Processors, with their nodes, caches and clocks.
+//! Processors, with their NUMA nodes, caches and clock settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use super::{NODES, Reader, SYS, numbered};
 use crate::gap;
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
-/// Most CPUs whose clock settings are read for a run: twice the streams of a sweep.
+/// Most CPUs whose clock settings are read for a run: twice the most streams of a sweep.
 const CLOCKS: usize = 32;
-/// Performance monitoring units of hybrid processors: each kind of core has one.
+/// Names of the performance monitoring units of hybrid processors, which have one for each kind of core.
 const KINDS: [(&str, &str); 3] =
     [("cpu_core", "performance"), ("cpu_atom", "efficiency"), ("cpu_lowpower", "low power")];
 
@@ -52,10 +52,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the online CPUs if no file lists them: those in /proc/cpuinfo, otherwise those with a folder that do
-    /// not report to be off.
-    fn cpus_on(&mut self, told: &[(u32, Option<Hertz>)]) -> Vec<u32> {
-        let mut on: Vec<u32> = told.iter().map(|(id, _)| *id).collect();
+    /// Returns the online CPUs if no file lists them: the CPUs in /proc/cpuinfo or, if there are none, the CPUs that
+    /// have a folder. CPUs whose own file reports that they are off are left out.
+    fn cpus_on(&mut self, reported: &[(u32, Option<Hertz>)]) -> Vec<u32> {
+        let mut on: Vec<u32> = reported.iter().map(|(id, _)| *id).collect();
         if on.is_empty() {
             let folders = self.look_in("cpu.online", CPUS);
             on = numbered(&folders, "cpu");
@@ -67,7 +67,7 @@ impl Reader<'_> {
         on
     }
 
-    /// Adds a gap for each fact that no CPU shows.
+    /// Adds a gap for each fact that is unknown for all CPUs.
     fn lacks_of(&mut self, cpus: &[Cpu]) {
         let is_seen = cpus.iter().any(|c| !c.siblings.is_empty());
         if !is_seen {
@@ -97,14 +97,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the CPUs of the same core, including `id`.
+    /// Returns the CPUs that share a core with `id`, including `id`.
     pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
         let folder = format!("{CPUS}/cpu{id}/topology");
         let files = ["thread_siblings_list", "thread_siblings"];
         self.cpu_set_of("cpu.cores", &folder, files).unwrap_or_default()
     }
 
-    /// Reads a set of CPUs as a list, or as a mask, since kernels before 2.6.26 have only a mask.
+    /// Reads a set of CPUs from a list or, since kernels before 2.6.26 have no list, from a mask.
     fn cpu_set_of(
         &mut self,
         fact: &str,
@@ -149,7 +149,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the clock settings of the CPUs that streams use first.
+    /// Reads the clock settings of the CPUs on which streams are placed first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
         self.machine.list(&format!("{CPUS}/cpu{}", seats.first()?.cpu)).ok()?;
@@ -170,13 +170,13 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// Reads a set of CPUs that older kernels do not list.
+    /// Reads a set of CPUs; empty on older kernels, which do not have its file.
     fn cpu_set(&mut self, name: &str) -> Vec<u32> {
         let set = self.look(&format!("cpu.{name}"), &format!("{CPUS}/{name}"), sysctl::list);
         set.unwrap_or_default()
     }
 
-    /// Lists the CPUs without ticks. Kernels that support them but have none configured print `(null)`.
+    /// Lists the CPUs without timer ticks (`nohz_full`). Kernels that support that but have no such CPU print `(null)`.
     fn tickless(&mut self) -> Vec<u32> {
         let path = format!("{CPUS}/nohz_full");
         let set = self.look("cpu.nohz_full", &path, |text| match text.trim_ascii() {
@@ -186,7 +186,7 @@ impl Reader<'_> {
         set.unwrap_or_default()
     }
 
-    /// Returns the CPUs that are present and off: `offline` also lists CPUs that could be added.
+    /// Returns the CPUs that are present and off. The file `offline` also lists CPUs that could be plugged in later.
     fn offline(&mut self) -> Vec<u32> {
         let present: BTreeSet<u32> = self.cpu_set("present").into_iter().collect();
         let mut offline = self.cpu_set("offline");
@@ -206,7 +206,7 @@ impl Reader<'_> {
         Node { id, cpus, total, free, distances }
     }
 
-    /// Returns the CPUs of a node and its distances from other nodes.
+    /// Returns the CPUs of a node and its distances to all nodes.
     pub(super) fn node_place(&mut self, id: u32) -> topology::Node {
         topology::Node {
             id,
@@ -232,7 +232,8 @@ impl Reader<'_> {
         words.iter().filter_map(|d| d.parse().ok()).collect()
     }
 
-    /// Returns each cache once, although it is listed for every CPU that shares it.
+    /// Returns each kind of cache with its number. A cache counts once, although sysfs lists it for every CPU that
+    /// shares it.
     fn caches(&mut self, online: &[u32]) -> Vec<Cache> {
         let mut seen = BTreeSet::new();
         let mut found: BTreeMap<(u32, String, Bytes, usize), usize> = BTreeMap::new();
@@ -284,7 +285,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Reads the idle states of the CPU that a thread uses first.
+    /// Reads the idle states of the CPU on which the first thread is placed.
     pub(super) fn idle_states(&mut self, facts: &HostFacts) -> Option<Vec<IdleState>> {
         let seats = placement::seats(facts, &facts.cpus);
         let cpu = seats.first()?.cpu;

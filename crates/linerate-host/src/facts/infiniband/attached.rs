@@ -1,4 +1,5 @@
-//! What is attached to RDMA devices: device files for programs, interfaces of IP, and modules for cards without a driver.
+//! What belongs to RDMA devices: device files for programs, IPoIB interfaces, and kernel modules for cards without a
+//! driver.
 
 use std::io;
 
@@ -13,13 +14,13 @@ use super::super::pci::DEVICES;
 use crate::{Machine, Query, read};
 
 const NET: &str = "/sys/class/net";
-/// The bit of an IPoIB hardware address that says that the interface takes connections.
-//= torvalds/linux, drivers/infiniband/ulp/ipoib/ipoib.h: IPOIB_FLAGS_RC, which ipoib_set_mode asks for. Interfaces whose
-//= driver has an own data path (enhanced IPoIB of mlx5, hfi1_vnic) do not set it.
+/// The bit of an IPoIB hardware address that is set if the interface can use connected mode.
+//= torvalds/linux, drivers/infiniband/ulp/ipoib/ipoib.h: IPOIB_FLAGS_RC, which ipoib_set_mode checks. Interfaces whose
+//= driver has its own data path (enhanced IPoIB of mlx5, hfi1_vnic) do not set it.
 const CONNECTABLE: u8 = 0x80;
 
 impl Reader<'_> {
-    /// Returns the RDMA devices that have a device file of this class; `None` if that is unknown.
+    /// Returns the RDMA devices that have a device file of the class `class`; `None` if they are unknown.
     pub(super) fn users_of(&self, class: &str) -> Option<Vec<String>> {
         let class = format!("/sys/class/{class}");
         let names = match self.machine.list(&class) {
@@ -27,7 +28,8 @@ impl Reader<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(_) => return None,
         };
-        // Without a module there is no class; without `/sys/class` nothing is known.
+        // If the kernel module is not loaded, the class does not exist. If `/sys/class` does not exist either, nothing
+        // is known.
         self.machine.list("/sys/class").ok()?;
         let device = |name: &String| self.optional_line(&format!("{class}/{name}/ibdev"));
         let mut found: Vec<String> = names.iter().map(device).filter(|d| !d.is_empty()).collect();
@@ -36,7 +38,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// Reads the interfaces of IP over InfiniBand.
+    /// Reads the IPoIB interfaces.
     pub(super) fn interfaces(&self) -> Vec<Ipoib> {
         let names = self.machine.list(NET).unwrap_or_default();
         let mut addresses = None;
@@ -75,7 +77,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the addresses that are valid beyond their link, with the index of their interface; `None` if unknown.
+    /// Returns the IP addresses that are valid beyond their link, each with the index of its interface; `None` if
+    /// unknown.
     fn global_addresses(&self) -> Option<Vec<(u32, String)>> {
         let reply = self.machine.query(&Query::Addresses).ok()?;
         let all: Result<Vec<_>, _> = address::parse(&reply).collect();
@@ -84,7 +87,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an interface can be set to connected mode, by its hardware address of 20 bytes. A masked address says nothing.
+/// Returns whether an interface can be set to connected mode, according to its hardware address of 20 bytes. `None` if
+/// the address is masked.
 fn connectable(hardware: &str) -> Option<bool> {
     let bytes: Vec<&str> = hardware.split(':').collect();
     let first = bytes.first().filter(|_| bytes.len() == 20)?;
@@ -92,7 +96,7 @@ fn connectable(hardware: &str) -> Option<bool> {
     Some(flags & CONNECTABLE != 0)
 }
 
-/// Reads which modules claim the cards that could have an RDMA device and have none.
+/// Reads which kernel modules claim the cards that could have an RDMA device but have none.
 pub(in crate::facts) fn claims(
     machine: &dyn Machine,
     pci: &[Device],

@@ -12,7 +12,7 @@ use super::super::{Reader, numbered};
 pub(crate) const SOFTWARE: [&str; 2] = ["Software iWARP stack", "rxe"];
 
 impl Reader<'_> {
-    /// Returns the card that has this function of the bus as a virtual function.
+    /// Returns the card of which the PCI function `pci` is a virtual function.
     pub(super) fn virtual_of(&self, pci: &str) -> Option<VirtualOf> {
         if pci.is_empty() {
             return None;
@@ -20,7 +20,7 @@ impl Reader<'_> {
         Some(VirtualOf { pci: self.slot_name(&format!("{DEVICES}/{pci}/physfn"))?, number: None })
     }
 
-    /// Gives virtual functions the numbers that they have on their card.
+    /// Sets the numbers that virtual functions have on their card.
     pub(super) fn number_functions(&self, devices: &mut [IbDevice]) {
         let mut numbers: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
         for device in devices {
@@ -32,7 +32,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the virtual functions of a card, with their numbers.
+    /// Returns the virtual functions of a card by PCI address, with their numbers.
     fn functions_of(&self, card: &str) -> BTreeMap<String, u32> {
         let folder = format!("{DEVICES}/{card}");
         let names = self.machine.list(&folder).unwrap_or_default();
@@ -42,9 +42,9 @@ impl Reader<'_> {
         numbers.filter_map(function).collect()
     }
 
-    /// Returns whether a device is a software device (rxe, siw). Hardware has a `device` link, a model or a board. In
-    /// older kernels software devices link to the hardware of their network port: then `parent` of rxe or the
-    /// description of siw identifies them.
+    /// Returns whether a device is a software device (rxe, siw). A card has a `device` link, a model or a board. In
+    /// older kernels a software device has the `device` link of its network port; then it is identified by the file
+    /// `parent` (rxe) or by its description (siw).
     pub(super) fn is_soft_device(&self, folder: &str) -> bool {
         let Ok(files) = self.machine.list(folder) else {
             return false;

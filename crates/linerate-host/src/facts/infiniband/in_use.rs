@@ -1,4 +1,4 @@
-//! The port of an RDMA device that a load uses: its network port, its slot, and the ports beside it.
+//! The RDMA port that a load uses: its network port, its slot, and the host's other RDMA ports.
 
 use linerate_facts::infiniband::{IbDevice, IbPort, Infiniband, Layer};
 use linerate_facts::nic::speed_of_mbps;
@@ -10,7 +10,8 @@ use linerate_facts::route::OTHERS_MAX;
 use super::Reader;
 use crate::{Machine, read};
 
-/// Reads what is known of a port before it is opened; `gid_index` is the entry of its table of GIDs that packets carry.
+/// Reads what is known of a port before it is opened. `gid_index` selects the entry of the port's GID table that
+/// packets use.
 pub fn rdma_end(
     machine: &dyn Machine,
     all: &Infiniband,
@@ -40,7 +41,7 @@ pub fn rdma_end(
     }
 }
 
-/// Returns the network port of a port; empty if there is none.
+/// Returns the network port that belongs to an RDMA port; empty if there is none.
 fn netdev_of(all: &Infiniband, device: &IbDevice, port: &IbPort) -> String {
     let mut gids = port.gids.iter().map(|gid| &gid.netdev);
     let by_gid = gids.find(|name| !name.is_empty());
@@ -56,11 +57,11 @@ fn netdev_of(all: &Infiniband, device: &IbDevice, port: &IbPort) -> String {
     found.cloned().unwrap_or_default()
 }
 
-/// Returns the other active ports.
+/// Returns the other active RDMA ports of this host.
 fn others(all: &Infiniband, (device, port): (&IbDevice, &IbPort)) -> Vec<OtherPort> {
     let ports =
         all.devices.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-    // Software and virtual functions share a port with another device.
+    // Software devices and virtual functions are left out: they share a port with another device.
     let others = ports.filter(|(other, number)| {
         let is_own = !other.software && other.virtual_of.is_none();
         let is_same = (&other.name, number.number) == (&device.name, port.number);
@@ -83,14 +84,14 @@ impl Reader<'_> {
             read(self.machine, &path, sysctl::number).ok()
         };
         Netdev {
-            // A port without a link or a wire reads as -1.
+            // The speed of a port without a link, or of a virtual port, reads as -1.
             speed: number("speed").and_then(speed_of_mbps),
             mtu: number("mtu").and_then(|mtu| u32::try_from(mtu).ok()),
             name,
         }
     }
 
-    /// Returns the card of a device, with the bridges above it.
+    /// Returns the card of a device and the PCIe bridges above the card.
     fn slots(&mut self, device: &IbDevice) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
         if let Ok(card) = device.pci.parse() {

@@ -1,5 +1,5 @@
-//! Facts of RDMA devices, from sysfs alone: no library is needed. Every file can fail by itself;
-//! the device is shown anyway.
+//! Facts of RDMA devices, read from sysfs alone: no library is needed. If one file of a device cannot be read, the
+//! device is reported anyway.
 
 use std::io;
 
@@ -21,10 +21,10 @@ pub(crate) use function::SOFTWARE;
 pub use in_use::rdma_end;
 
 const CLASS: &str = "/sys/class/infiniband";
-/// Why the maximum width and speed of a port are not known.
+/// Reason of the gap for the largest width and speed of a port.
 const ALLOWED: &str = "sysfs does not show the width and speed that a port and its peer support";
 
-/// Reads all RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
+/// Reads all RDMA devices. For a fact that cannot be read there is a gap such as `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let names = reader.ib_names();
@@ -45,7 +45,7 @@ pub fn infiniband(machine: &dyn Machine) -> Infiniband {
 }
 
 impl Reader<'_> {
-    /// If /sys lacks this class, there are no such devices.
+    /// Lists the RDMA devices. If only this class is missing in /sys, there are none, and there is no gap.
     fn ib_names(&mut self) -> Vec<String> {
         let names = self.machine.list(CLASS);
         names.unwrap_or_else(|error| {
@@ -108,7 +108,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a subnet manager is bound to a port: the mask is there where the kernel can manage a network.
+    /// Returns whether a subnet manager is bound to a port. The mask exists only if the kernel can manage an InfiniBand
+    /// network.
     fn manages(&self, folder: &str) -> Option<bool> {
         let mask = read(self.machine, &format!("{folder}/cap_mask"), sysfs::hexadecimal_or_decimal);
         mask.ok().map(is_manager)
@@ -125,7 +126,7 @@ impl Reader<'_> {
         self.get(&format!("infiniband.{fact}"), &path, "ibstat", decode)
     }
 
-    /// Returns the addresses in use. Reading the attributes of an unused address is an error.
+    /// Returns the GIDs in use. For an unused GID, its attributes cannot be read.
     fn gids(&mut self, folder: &str) -> Vec<Gid> {
         let path = format!("{folder}/gids");
         let names = self.machine.list(&path);
@@ -147,7 +148,8 @@ impl Reader<'_> {
         gids.collect()
     }
 
-    /// Returns the counters that are numbers; the file of a counter that the hardware lacks says so in words.
+    /// Returns the counters. If the hardware lacks a counter, its file contains words instead of a number and is
+    /// skipped.
     fn ib_counters(&self, folder: &str) -> Vec<Counter> {
         let mut counters = Vec::new();
         for (kind, prefix) in [("counters", ""), ("hw_counters", "hw.")] {
@@ -186,7 +188,7 @@ mod tests {
 
     const DEVICE: &str = "/sys/devices/pci0000:00/0000:03:00.0/infiniband/mlx5_0";
 
-    /// A port of a device whose link has these values. A manager serves it.
+    /// Files of a port with these link values; a subnet manager serves it.
     fn port(state: &str, physical: &str, rate: &str, layer: &str) -> Vec<(String, String)> {
         managed(state, physical, rate, layer, "0x1")
     }
@@ -265,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_mask_says_whether_a_manager_is_bound_to_a_port() {
-        // Seen with ibsim, on the host of the manager and on another one.
+        // Masks seen with ibsim, on the host of the subnet manager and on another host.
         for (mask, manages) in
             [(Some("0x0050c04a"), Some(true)), (Some("0x0050c048"), Some(false)), (None, None)]
         {
@@ -285,7 +287,7 @@ mod tests {
             ("2: INIT", "5: LinkUp", "Ethernet", None),
             ("1: DOWN", "2: Polling", "InfiniBand", Some("no cable")),
             ("1: DOWN", "3: Disabled", "InfiniBand", Some("switched it off")),
-            // Of any port without a carrier.
+            // An Ethernet port shows these values whenever it has no carrier.
             ("1: DOWN", "3: Disabled", "Ethernet", None),
             ("1: DOWN", "4: PortConfigurationTraining", "InfiniBand", Some("cable")),
             ("1: DOWN", "5: LinkUp", "InfiniBand", Some("disabled the link")),
@@ -333,11 +335,11 @@ mod tests {
             of(plant(&files).path()).devices[0].software
         };
         let place = ("device/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
-        // Newer kernels: no `device` link.
+        // Newer kernels: software devices have no `device` link.
         assert!(of(&[("node_desc", "rxe\n"), ("parent", "eth0\n")]));
         assert!(of(&[("node_desc", "Software iWARP stack\n")]));
         assert!(of(&[("node_desc", "renamed\n")]));
-        // Older kernels: the link of the network port.
+        // Older kernels: software devices have the `device` link of their network port.
         assert!(of(&[place, ("parent", "eth0\n")]));
         assert!(of(&[place, ("node_desc", "Software iWARP stack\n")]));
         for card in [place, ("hca_type", "MT4115\n"), ("board_id", "MT_1\n")] {

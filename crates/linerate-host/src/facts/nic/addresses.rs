@@ -1,4 +1,4 @@
-//! Addresses of ports, and the ports of default routes.
+//! Hardware and IP addresses of ports, and the ports of the default routes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const ROUTES: &str = "/proc/net/route";
 const HINT: &str = "ip address";
 
 impl Reader<'_> {
-    /// Reads the addresses of the ports of these links.
+    /// Reads the IP and hardware addresses of the ports of these links.
     pub(super) fn port_addresses(&mut self, links: &[Link<'_>]) -> Vec<PortAddresses> {
         let mut all: Vec<PortAddresses> = links.iter().map(of_link).collect();
         let what = "the addresses of ports";
@@ -44,7 +44,7 @@ impl Reader<'_> {
         all
     }
 
-    /// Reads the hardware addresses of the ports of a tree of files, which shows no others.
+    /// Reads the hardware addresses of ports from a directory tree, which shows no other addresses.
     pub(super) fn listed_addresses(&self, nics: &[Nic]) -> Vec<PortAddresses> {
         let read = |nic: &Nic| {
             let hardware = self.optional_line(&format!("/sys/class/net/{}/address", nic.name));
@@ -54,7 +54,7 @@ impl Reader<'_> {
         nics.iter().filter_map(read).collect()
     }
 
-    /// Reads the ports of the default routes, if one of the ports is one of Wi-Fi.
+    /// Reads the ports of the default routes, if any of the ports is a Wi-Fi port.
     pub(super) fn default_ports(&mut self, nics: &[Nic]) -> Option<Vec<String>> {
         if !nics.iter().any(|nic| nic.is_wifi) {
             return None;
@@ -64,7 +64,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an address has no digit but zeros.
+/// Returns whether all digits of a hardware address are zero.
 fn is_zero(address: &str) -> bool {
     address.chars().all(|c| "0:".contains(c))
 }
@@ -98,8 +98,9 @@ mod tests {
             .reply(Query::Addresses, &[&all])
             .0;
         let read = network(&Replay::new(captured.clone())).addresses;
-        let told: Vec<_> = read.iter().map(|a| (a.port, a.hardware.as_str(), &a.ip[..])).collect();
-        assert_eq!(told, [(2, "02:00:00:00:00:07", &["192.0.2.7/24".to_owned()][..])]);
+        let reported: Vec<_> =
+            read.iter().map(|a| (a.port, a.hardware.as_str(), &a.ip[..])).collect();
+        assert_eq!(reported, [(2, "02:00:00:00:00:07", &["192.0.2.7/24".to_owned()][..])]);
         captured.mask();
         let masked = &network(&Replay::new(captured)).addresses[0];
         assert!(masked.hardware.starts_with("00:00:00:00:00:0"), "{masked:?}");

@@ -1,4 +1,4 @@
-//! Ports from /sys alone, for a tree of files, which answers no queries.
+//! Facts of ports read from /sys alone, for a directory tree, which cannot be queried by netlink.
 
 use linerate_facts::nic::{
     Bond, Duplex, LinkModes, Nic, PortErrors, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps,
@@ -13,7 +13,7 @@ use crate::{gap, read};
 const CLASS: &str = "/sys/class/net";
 
 impl Reader<'_> {
-    /// Reads the ports that /sys lists. The failed kernel query has a gap already.
+    /// Reads the ports that /sys lists. A gap for the failed kernel query was already added.
     pub(super) fn listed_nics(&mut self) -> Vec<Nic> {
         let names = self.machine.list(CLASS).unwrap_or_default();
         let (mut nics, mut missing) = (Vec::new(), Vec::new());
@@ -32,7 +32,8 @@ impl Reader<'_> {
         nics
     }
 
-    /// Reports tunnels that may take the destination of each packet from a program: no file shows that.
+    /// Reports tunnels for which a program may choose each packet's destination (`external`): no file shows whether it
+    /// does.
     fn leads(&mut self, nics: &[Nic]) {
         let unknown = nics.iter().filter(|nic| nic.is_led().is_none());
         let names: Vec<&str> = unknown.map(|nic| nic.name.as_str()).collect();
@@ -75,9 +76,9 @@ impl Reader<'_> {
         Some(nic)
     }
 
-    /// Returns whether the port is up and has a carrier. Ports whose drivers report no `operstate` (loopback,
-    /// tunnels) show `unknown` although they are up. Only a port that is switched on has the file `carrier`, and some
-    /// trees lack it.
+    /// Returns whether the port is up and has a carrier. The file `carrier` decides; it can be read only for a port
+    /// that is switched on, and some trees lack it. Then `operstate` decides, although ports whose drivers do not
+    /// report it (loopback, tunnels) show `unknown`.
     fn listed_up(&self, folder: &str) -> bool {
         self.whole(&format!("{folder}/carrier")).map_or_else(
             || self.optional_line(&format!("{folder}/operstate")) == "up",
@@ -109,7 +110,7 @@ impl Reader<'_> {
             VIRTUAL_BUSES.contains(&bus) || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
     }
 
-    /// Links named `lower_NAME` lead to the ports below, `master` to the port above.
+    /// Reads the stack of ports: links named `lower_NAME` lead to the ports below, `master` leads to the port above.
     fn listed_stack(&self, nic: &mut Nic, folder: &str) {
         let index = |path: String| u32::try_from(self.whole(&path)?).ok();
         nic.stack.above = index(format!("{folder}/master/ifindex"));
@@ -135,7 +136,7 @@ impl Reader<'_> {
         nic.stack.aggregator = number("bonding_slave/ad_aggregator_id");
     }
 
-    /// Reads the link of a port. A port that is down has neither speed nor duplex; this is not a gap.
+    /// Reads the link of a port. A port that is down has neither speed nor duplex, and no gap for them.
     fn listed_link(&self, folder: &str) -> LinkModes {
         let speed = read(self.machine, &format!("{folder}/speed"), sysfs::number_or_none);
         LinkModes {
@@ -149,7 +150,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns whether the port in `folder` is one of Wi-Fi.
+    /// Returns whether the port in `folder` is a Wi-Fi port.
     //= Linux net/wireless/core.c: SET_NETDEV_DEVTYPE(dev, &wiphy_type), which is named wlan
     pub(super) fn is_wifi(&self, folder: &str) -> bool {
         self.of_uevent(folder, "DEVTYPE") == "wlan"
@@ -192,7 +193,7 @@ mod tests {
     use crate::testing::tree;
     use crate::{Capture, Live, Replay, network};
 
-    /// The ports of a tree in which each has these files.
+    /// The network of a tree in which each port has its own files.
     fn of(ports: &[(&str, &[(&str, &str)])]) -> Network {
         let files = ports.iter().enumerate().flat_map(|(at, (port, own))| {
             let folder = format!("/sys/class/net/{port}");
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn each_port_of_a_tree_costs_the_same_whatever_others_there_are() {
-        let asked = |ports: u32| {
+        let requested = |ports: u32| {
             let files: Vec<(String, String)> = (1..=ports)
                 .map(|n| {
                     let path = format!("/sys/class/net/veth{n}/ifindex");
@@ -294,7 +295,7 @@ mod tests {
             let files = captured.files.values().map(Vec::len);
             files.sum::<usize>() + captured.lists.values().map(Vec::len).sum::<usize>()
         };
-        let (ten, twenty, hundred) = (asked(10), asked(20), asked(100));
+        let (ten, twenty, hundred) = (requested(10), requested(20), requested(100));
         assert_eq!(hundred - twenty, 8 * (twenty - ten));
     }
 

@@ -1,4 +1,4 @@
-//! Fragments that this network namespace made and received since boot.
+//! Numbers of fragments that this network namespace has made and received since boot.
 
 use linerate_facts::nic::{Fragments, Nic};
 
@@ -6,7 +6,8 @@ use super::super::Reader;
 use crate::fragments;
 
 impl Reader<'_> {
-    /// Reads the kernel's counters of fragments, if tunnels may need fragmentation; `None` if it has none for IPv4.
+    /// Reads the kernel's counters of fragments if there is a tunnel, which may need fragmentation; `None` if the
+    /// kernel has no counters for IPv4.
     pub(super) fn fragments(&mut self, nics: &[Nic]) -> Option<Fragments> {
         if !nics.iter().any(Nic::is_tunnel) {
             return None;

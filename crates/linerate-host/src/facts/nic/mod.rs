@@ -1,5 +1,5 @@
-//! Facts of all network ports: from netlink and the driver, and from /sys if only it has them. In a tree of
-//! files, without a kernel to query, from /sys only.
+//! Facts of all network ports: from netlink and the driver, and from /sys for what only /sys shows. For a directory
+//! tree, which has no kernel to query, from /sys alone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,15 +23,15 @@ mod shapers;
 mod stack;
 mod tunnels;
 
-/// Kind of all ports of IP over InfiniBand. Older kernels report it only for ports that users created.
+/// Kind of all IPoIB ports. Older kernels report the kind only for IPoIB ports that users created.
 const IPOIB: &str = "ipoib";
-/// Bus of devices that belong to a controller with a slot, but have no slot themselves.
+/// Bus of devices without a slot of their own: the slot is that of their controller.
 const USB: &str = "usb";
-/// Kinds whose "lower port" is the other half of a pair.
+/// Kinds of ports that exist in pairs. Their "lower port" is the other port of the pair.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 const WHAT: &str = "the links";
 const HINT: &str = "ip -d -s link";
-/// Names of the values of `IFLA_BOND_MODE`.
+/// Names of the values of `IFLA_BOND_MODE`, by value.
 const MODES: [&str; 7] = [
     "balance-rr",
     "active-backup",
@@ -41,10 +41,11 @@ const MODES: [&str; 7] = [
     "balance-tlb",
     "balance-alb",
 ];
-/// Names of the values of `IFLA_BOND_XMIT_HASH_POLICY`.
+/// Names of the values of `IFLA_BOND_XMIT_HASH_POLICY`, by value.
 const HASHES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
 
-/// Reads all ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
+/// Reads all ports of this process's network namespace. For a fact that cannot be read there is a gap such as
+/// `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
     let mut reader = Reader { machine, gaps: Vec::new() };
     let (nics, addresses) = reader.nics();
@@ -63,7 +64,7 @@ impl Reader<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 self.miss("network", WHAT, &error, HINT);
-                // In a tree of files, the ports are those that its own /sys shows.
+                // A directory tree has no kernel to query; its ports are those that its own /sys shows.
                 let files_only = Errno::from_io_error(&error).is_none();
                 let nics = if files_only { self.listed_nics() } else { Vec::new() };
                 let addresses = self.listed_addresses(&nics);
@@ -79,7 +80,7 @@ impl Reader<'_> {
         (nics, addresses)
     }
 
-    /// Returns the links of a reply, up to an invalid one.
+    /// Returns the links in a reply. An invalid link becomes a gap.
     fn links<'r>(&mut self, reply: &'r [u8]) -> Vec<Link<'r>> {
         let mut links = Vec::new();
         for link in link::parse(reply) {
@@ -91,7 +92,7 @@ impl Reader<'_> {
         links
     }
 
-    /// Reads a port; `None` and one gap if it disappears while it is read.
+    /// Reads a port. If the port disappears while it is read, returns `None` and leaves a single gap.
     fn nic(&mut self, link: &Link<'_>) -> Option<Nic> {
         let before = self.gaps.len();
         let mut port = PortReader {
@@ -110,7 +111,7 @@ impl Reader<'_> {
         (!gone).then_some(nic)
     }
 
-    /// A gap that many ports may share is reported once.
+    /// Adds a gap that many ports may share, once.
     fn once(&mut self, fact: &str, why: &str, hint: &str) {
         let gap = gap(fact, why, hint);
         if !self.gaps.contains(&gap) {
@@ -119,12 +120,12 @@ impl Reader<'_> {
     }
 }
 
-/// Reads one port.
+/// Reads the facts of one port.
 struct PortReader<'a, 'b> {
     reader: &'a mut Reader<'b>,
     name: String,
     index: u32,
-    /// Whether a source reported that the port does not exist.
+    /// Whether a query reported that the port does not exist.
     went: bool,
 }
 
@@ -147,8 +148,8 @@ impl PortReader<'_, '_> {
         nic
     }
 
-    /// Reads what the path of a run needs to know: the device, the wire and the stack. Returns whether there is a
-    /// device.
+    /// Reads the facts that a run needs of the ports of its path: the device, the link and the stack. Returns whether
+    /// the port has a device.
     fn brief(&mut self, nic: &mut Nic, link: &Link<'_>, class: Option<&str>) -> bool {
         let device = self.reader.device_folder(link, class);
         if let Some(device) = &device {
@@ -162,7 +163,7 @@ impl PortReader<'_, '_> {
         device.is_some()
     }
 
-    /// Reads the facts that only a port with a device has.
+    /// Reads the facts that only ports with a device have.
     fn hardware(&mut self, nic: &mut Nic) {
         if !nic.up {
             nic.down = self.ask(Ethtool::LinkState, ethtool::link_state).unwrap_or_default();
@@ -223,7 +224,7 @@ impl PortReader<'_, '_> {
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }
 
-    /// Reads the queues and the CPUs that they are bound to, which only /sys shows.
+    /// Reads the queues of a port and the CPUs that they are bound to. Only /sys shows them.
     fn queues(&mut self, nic: &mut Nic, class: Option<&str>) {
         let Some(class) = class else {
             self.reader.once("facts.nic.queues", HIDDEN, SYS);
@@ -252,7 +253,7 @@ impl PortReader<'_, '_> {
             QueueDirection::Rx => ("rps_cpus", Some("rps_flow_cnt")),
             QueueDirection::Tx => ("xps_cpus", None),
         };
-        // These files do not exist for a port with one queue, or if the kernel lacks the feature.
+        // These files do not exist for a port with a single queue, or if the kernel lacks the feature.
         let (machine, path) = (self.reader.machine, |file| format!("{folder}/{name}/{file}"));
         Some(Queue {
             direction,
@@ -264,7 +265,7 @@ impl PortReader<'_, '_> {
         })
     }
 
-    /// Reads the poller and the interrupt of each queue, if the kernel reports them (6.8+).
+    /// Reads the poller (NAPI) and the interrupt of each queue, if the kernel reports them (Linux 6.8 or later).
     fn pollers(&mut self, nic: &mut Nic) {
         const HINT: &str = "use Linux 6.8 or later";
         let queues = self.query(Query::Queues(self.index), netdev::queues);
@@ -274,10 +275,10 @@ impl PortReader<'_, '_> {
         let napis = self.query(Query::Napis(self.index), netdev::napis);
         let napis = self.settle("pollers", napis, HINT).unwrap_or_default();
         let irqs: BTreeMap<u32, Option<u32>> = napis.iter().map(|n| (n.id, n.irq)).collect();
-        let told: BTreeMap<_, _> =
+        let reported: BTreeMap<_, _> =
             queues.iter().map(|queue| ((queue.direction, queue.number), queue.napi)).collect();
         for queue in &mut nic.queues {
-            let napi = told.get(&(queue.direction, queue.number)).copied().flatten();
+            let napi = reported.get(&(queue.direction, queue.number)).copied().flatten();
             queue.napi = napi;
             queue.irq = napi.and_then(|napi| irqs.get(&napi).copied().flatten());
         }
@@ -304,7 +305,7 @@ impl PortReader<'_, '_> {
         decode(&reply).map_err(invalid)
     }
 
-    /// Returns the value that was read. An error that says that the driver lacks a feature is an answer, not a gap.
+    /// Returns the value that was read. An error that means that the driver lacks the feature is not a gap.
     fn settle<T>(&mut self, fact: &str, got: io::Result<T>, hint: &str) -> Option<T> {
         let error = match got {
             Ok(value) => return Some(value),
@@ -313,7 +314,7 @@ impl PortReader<'_, '_> {
         match Errno::from_io_error(&error) {
             Some(Errno::OPNOTSUPP) => return None,
             Some(Errno::NODEV | Errno::NOENT) => self.went = true,
-            // If there is no kernel to query, this is the same for all ports.
+            // Without a kernel to query, all ports have the same gap.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
                 self.reader.once(&format!("facts.nic.{fact}"), &why, hint_for_all(hint));
@@ -326,15 +327,15 @@ impl PortReader<'_, '_> {
         None
     }
 
-    /// Returns whether the port is gone. Some drivers answer "no such device" for a sleeping port, so the list of
-    /// ports decides.
+    /// Returns whether the port no longer exists. Some drivers return "no such device" for a port in power saving, so
+    /// the kernel's list of ports decides.
     fn is_gone(&self) -> bool {
-        let asked = self.reader.machine.query(&Query::Link(self.index));
-        asked.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
+        let requested = self.reader.machine.query(&Query::Link(self.index));
+        requested.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::NODEV))
     }
 }
 
-/// Returns the hint without the name of the port, which is its last word.
+/// Returns the hint without its last word, which is the name of the port.
 fn hint_for_all(hint: &str) -> &str {
     match hint.strip_prefix("ethtool") {
         Some(_) => hint.rsplit_once(' ').map_or(hint, |(command, _)| command),
@@ -342,7 +343,7 @@ fn hint_for_all(hint: &str) -> &str {
     }
 }
 
-/// Returns the fields of a port in its link message.
+/// Returns the facts of a port that its link message contains.
 fn basic(link: &Link<'_>) -> Nic {
     let stats = link.stats;
     Nic {
@@ -374,7 +375,7 @@ fn basic(link: &Link<'_>) -> Nic {
     }
 }
 
-/// Stores for each port the ports above and below it.
+/// Sets for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
     let places: BTreeMap<u32, usize> =
         nics.iter().enumerate().map(|(at, n)| (n.index, at)).collect();

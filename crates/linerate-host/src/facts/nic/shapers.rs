@@ -11,12 +11,13 @@ use super::Reader;
 use crate::{Query, invalid};
 
 impl Reader<'_> {
-    /// Reads the limits, delays and losses that the disciplines and classes of ports are configured for.
+    /// Reads the limits, delays and losses that are configured in the disciplines and classes of ports.
     pub(super) fn shapers(&mut self, nics: &mut [Nic]) {
         const WHAT: &str = "the queueing disciplines";
         const HINT: &str = "tc -d qdisc; tc -d class show dev PORT";
-        let asked = self.machine.query(&Query::Qdiscs);
-        let Some(reply) = asked.map_err(|error| self.miss("nic.shapers", WHAT, &error, HINT)).ok()
+        let requested = self.machine.query(&Query::Qdiscs);
+        let Some(reply) =
+            requested.map_err(|error| self.miss("nic.shapers", WHAT, &error, HINT)).ok()
         else {
             return;
         };
@@ -55,7 +56,7 @@ fn shaper(qdisc: &Qdisc<'_>, set: Shaping) -> Shaper {
     Shaper { kind: qdisc.kind.to_string(), id: qdisc.id(), set }
 }
 
-/// Returns the classes of a port that delay packets.
+/// Returns the classes of a port that have a configured limit.
 fn classes_of(port: u32, reply: &[u8]) -> Result<Vec<(u32, Shaper)>, Malformed> {
     let mut found = Vec::new();
     for class in qdisc::classes(reply) {
@@ -75,13 +76,13 @@ mod tests {
 
     const ROOT: u32 = u32::MAX;
 
-    /// The shapers of each port, and whether they are a gap.
+    /// Returns the shapers of each port, and whether there is a gap for shapers.
     fn shapers(fake: Fake) -> (Vec<Vec<String>>, bool) {
         let links = [link(4, "eth0", &[]), link(5, "eth1", &[])].concat();
         let fake = fake.reply(Query::Links, &[&links]);
         let Network { nics, gaps, .. } = network(&Replay::new(fake.0));
-        let told = nics.iter().map(|nic| nic.shapers.iter().map(ToString::to_string).collect());
-        (told.collect(), gaps.iter().any(|gap| gap.what == "facts.nic.shapers"))
+        let reported = nics.iter().map(|nic| nic.shapers.iter().map(ToString::to_string).collect());
+        (reported.collect(), gaps.iter().any(|gap| gap.what == "facts.nic.shapers"))
     }
 
     #[test]
@@ -92,11 +93,11 @@ mod tests {
         ];
         let fake = || Fake::default().reply(Query::Qdiscs, &[&disciplines.concat()]);
         let class = queueing(40, "htb", [4, 0x1_0010, 0x1_0000], 9, &htb(12_500_000));
-        let (told, gap) = shapers(fake().reply(Query::Classes(4), &[&class]));
+        let (reported, gap) = shapers(fake().reply(Query::Classes(4), &[&class]));
         let want = [["htb 1:10 100 Mb/s (50 Mb/s assured)"], ["tbf 1: 500 Mb/s"]];
-        assert_eq!((told, gap), (want.map(|w| w.map(String::from).to_vec()).to_vec(), false));
-        let (told, gap) = shapers(fake());
-        assert_eq!((told[0].len(), told[1].len(), gap), (0, 1, true));
+        assert_eq!((reported, gap), (want.map(|w| w.map(String::from).to_vec()).to_vec(), false));
+        let (reported, gap) = shapers(fake());
+        assert_eq!((reported[0].len(), reported[1].len(), gap), (0, 1, true));
     }
 
     #[test]

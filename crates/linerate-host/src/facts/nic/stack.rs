@@ -1,4 +1,5 @@
-//! Brief facts of the ports that a route uses, and of those that it might have used: a run waits for them.
+//! Brief facts of the ports that a route uses, and of ports that it could use. They are brief because a run waits for
+//! them.
 
 use std::net::IpAddr;
 
@@ -12,8 +13,8 @@ use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
-    /// Returns the port with this index, then the ports below it; and the other ports with a wire, a carrier and an
-    /// address; and the ports that may answer for `own`.
+    /// Returns the port with this index and then the ports below it; the other ports with a link and an address that a
+    /// load could use; and the ports that may answer ARP requests for `own`.
     pub(in super::super) fn stack_of(
         &mut self,
         index: u32,
@@ -89,7 +90,7 @@ impl Reader<'_> {
         others
     }
 
-    /// Returns the addresses that are valid beyond their link.
+    /// Returns all IP addresses of ports that are valid beyond their link.
     fn addresses(&mut self) -> Vec<Address> {
         const WHAT: &str = "the addresses of ports";
         let reply = match self.machine.query(&Query::Addresses) {
@@ -111,11 +112,11 @@ impl Reader<'_> {
     }
 }
 
-/// Kinds of ports that receive no frames of a network: an address on them is answered for by other ports on purpose.
+/// Kinds of ports that receive no frames from a network: other ports answer for an address on them on purpose.
 const APART: [&str; 2] = ["dummy", "ifb"];
 
-/// Returns the ports with an address in the network of `own`, which one of them owns; then those without an address, if
-/// the route leaves by the owner's. Empty if there is no other one, or if the owner receives no frames.
+/// Returns the ports that have an address in the IP network of `own`, one of which owns `own`. If the route leaves by
+/// the owner, ports without an address follow. Empty if there is no second port, or if the owner receives no frames.
 //= RFC 1122, section 3.3.4.2: in the weak model a host takes packets for any of its addresses on any port
 fn siblings(
     links: &[Link<'_>],
@@ -136,13 +137,13 @@ fn siblings(
         let bare = bare(links, nics, addresses, index);
         found.extend(bare.take(OTHERS_MAX.saturating_sub(found.len())));
     }
-    // Neighbours of version 6 are asked for on the port of the address.
+    // IPv6 neighbours are answered only by the port that owns the address.
     let may = owners.len() == 1 && own.is_ipv4() && (2..=OTHERS_MAX).contains(&found.len());
     if may { found } else { Vec::new() }
 }
 
-/// Returns the ports without an address that answer on their own wire for the address of `owner`: neither parts of another
-/// port nor stacked with it. Those that software did not make come first.
+/// Returns the ports without an IPv4 address that also answer ARP requests for the address of `owner` on their own
+/// link: ports that are neither parts of another port nor stacked with `owner`. Ports that software made come last.
 fn bare(
     links: &[Link<'_>],
     nics: &[Nic],
@@ -164,7 +165,7 @@ fn bare(
     found.into_iter().map(bare)
 }
 
-/// Whether a port receives frames of a network.
+/// Returns whether a port receives frames from a network.
 fn receives(nic: &Nic, link: &Link<'_>) -> bool {
     nic.up && link.hardware != LOOPBACK && !APART.contains(&&*nic.kind)
 }
@@ -173,7 +174,8 @@ fn sibling(nic: &Nic) -> Sibling {
     Sibling { index: nic.index, name: nic.name.clone(), ..Sibling::default() }
 }
 
-/// Returns a port and the ports below it, each once, the nearest first; at most one more than is kept.
+/// Returns a port and the ports below it, each once and the nearest first. The list may exceed the limit of ports by
+/// one.
 fn below(nics: &[Nic], index: u32) -> Vec<u32> {
     let mut found = vec![index];
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! Tunnels: their headers, and the ports that carry them.
+//! Tunnels: the size of their headers, and the ports that carry their packets.
 
 use linerate_facts::nic::Nic;
 use linerate_facts::parse::link::Link;
@@ -8,12 +8,12 @@ use super::super::Reader;
 use crate::route::route_toward;
 use crate::{Toward, invalid};
 
-/// Most tunnels whose route is queried.
+/// Most tunnels for which the route to the other end is queried.
 const ASKED_MAX: usize = 64;
 
 impl Reader<'_> {
-    /// Stores for each tunnel the bytes that it adds, and the port below it: the port that it is bound to, or the
-    /// port of the route to its other end.
+    /// Sets for each tunnel how many bytes it adds to a packet, and the port below it: the port that it is bound to, or
+    /// the port of the route to its other end.
     pub(super) fn tunnels(&mut self, links: &[Link<'_>], nics: &mut [Nic]) {
         let mut left = ASKED_MAX;
         for nic in nics {
@@ -34,7 +34,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the port below a tunnel. If `elsewhere`, its outer packets leave by another network namespace, whose
+    /// Finds the port below a tunnel. If `elsewhere`, its outer packets leave from another network namespace, whose
     /// routes are unknown here.
     fn stand_on(&self, nic: &mut Nic, ends: Ends, elsewhere: bool, left: &mut usize) {
         let mut tunnel = ends.tunnel;
@@ -42,7 +42,7 @@ impl Reader<'_> {
         let route = asks.and_then(|remote| {
             *left -= 1;
             let own = ends.local.filter(|own| own.is_ipv4() == remote.is_ipv4());
-            // A missing route is not a gap: the tunnel then carries nothing.
+            // If there is no route, the tunnel carries no packets, so that this is not a gap.
             route_toward(self.machine, Toward { peer: remote, own }).ok()
         });
         let carrier = ends.link.or(route.map(|route| route.port));
@@ -67,14 +67,14 @@ mod tests {
 
     const REMOTE: [u8; 4] = [192, 0, 2, 1];
 
-    /// A tunnel with index 9 of this kind.
+    /// Makes the link message of a tunnel of this kind, with index 9.
     fn tunnel(kind: &str, details: &[Vec<u8>], more: &[Vec<u8>]) -> Vec<u8> {
         let info = [attr(1, kind.as_bytes()), attr(2, &details.concat())].concat();
         let attributes = [&[attr(4, &1450u32.to_ne_bytes()), attr(18, &info)], more].concat();
         link(9, "tun0", &attributes)
     }
 
-    /// The route to any address by this port, with this MTU.
+    /// Makes the reply with a route to any address, by this port and with this MTU.
     fn route(port: u32, mtu: u32) -> Vec<u8> {
         let metrics = attr(8, &attr(2, &mtu.to_ne_bytes()));
         msg(24, &[vec![0; 12], attr(4, &port.to_ne_bytes()), metrics].concat())
@@ -98,8 +98,8 @@ mod tests {
         for (kind, number) in [("vxlan", 2), ("geneve", 2), ("gre", 7), ("ipip", 3)] {
             let nic = read(machine(&tunnel(kind, &[attr(number, &REMOTE)], &[])).0);
             assert_eq!(nic.stack.below, [2], "{kind}");
-            let told = nic.stack.tunnel.unwrap();
-            assert_eq!((told.version, told.route_mtu), (Some(4), Some(1400)), "{kind}");
+            let reported = nic.stack.tunnel.unwrap();
+            assert_eq!((reported.version, reported.route_mtu), (Some(4), Some(1400)), "{kind}");
         }
         let bound = [attr(2, &REMOTE), attr(3, &5u32.to_ne_bytes())];
         let nic = read(machine(&tunnel("vxlan", &bound, &[])).0);

@@ -1,4 +1,4 @@
-//! The document as fio writes it, as far as it is read here.
+//! The fields of fio's JSON document that are read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Options as the user gave them.
+/// Options by their names, as the user gave them.
 pub(super) type Words = BTreeMap<String, Value>;
 
-/// Most jobs, and disks, of a document.
+/// Largest number of jobs, and of disks, in a document.
 pub(super) const MOST_JOBS: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
@@ -23,7 +23,7 @@ pub(super) struct Document {
     pub(super) global: Words,
     #[serde(default, deserialize_with = "not_many")]
     pub(super) jobs: Vec<Job>,
-    /// The jobs, where fio ran as a client of other hosts.
+    /// The jobs of other hosts, if fio ran as a client.
     #[serde(default, deserialize_with = "not_many")]
     pub(super) client_stats: Vec<Job>,
     #[serde(default, deserialize_with = "not_many")]
@@ -44,28 +44,28 @@ pub(super) struct Job {
     pub(super) write: Option<Box<Way>>,
     pub(super) trim: Option<Box<Way>>,
     pub(super) mixed: Option<Box<Way>>,
-    /// Flushes of all kinds.
+    /// Flushes of files to the disk, of any kind.
     pub(super) sync: Option<Box<Way>>,
 }
 
-/// Operations of one kind.
+/// Figures of operations of one kind.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Way {
-    /// Bytes, or KiB where `io_kbytes` is missing (fio up to 2.15 at least).
+    /// Bytes moved; KiB if `io_kbytes` is missing (fio up to 2.15 at least).
     pub(super) io_bytes: Option<f64>,
     pub(super) io_kbytes: Option<f64>,
-    /// Bytes in a second.
+    /// Bytes per second.
     pub(super) bw_bytes: Option<f64>,
-    /// KiB in a second.
+    /// KiB per second.
     pub(super) bw: Option<f64>,
     pub(super) iops: Option<f64>,
-    /// Milliseconds.
+    /// Length of the run, in milliseconds.
     pub(super) runtime: Option<f64>,
     pub(super) total_ios: Option<f64>,
     pub(super) slat_ns: Option<Times>,
     pub(super) clat_ns: Option<Times>,
     pub(super) lat_ns: Option<Times>,
-    /// Microseconds (fio 2).
+    /// Time to submit in microseconds (fio 2).
     pub(super) slat: Option<Times>,
     pub(super) clat: Option<Times>,
     pub(super) lat: Option<Times>,
@@ -81,26 +81,26 @@ pub(super) struct Times {
     pub(super) percentile: Option<BTreeMap<String, Value>>,
 }
 
-/// Counters of a disk, of the whole run.
+/// Counters of a disk, over the whole run.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Used {
-    /// Of 512 bytes; since fio 3.36.
+    /// Sectors of 512 bytes that were read; since fio 3.36.
     pub(super) read_sectors: Option<f64>,
     pub(super) write_sectors: Option<f64>,
 }
 
 impl Document {
-    /// All jobs.
+    /// The jobs of this host and of other hosts.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter().chain(&self.client_stats)
     }
 
-    /// Second at which the run began, as the document has it.
+    /// When the run began, in seconds since 1970: the document's time less the elapsed time.
     pub(super) fn began(&self) -> Option<f64> {
         Some(self.timestamp? - self.elapsed()?)
     }
 
-    /// Seconds that the run has lasted.
+    /// Seconds that the run had lasted when the document was written.
     pub(super) fn elapsed(&self) -> Option<f64> {
         self.jobs().filter_map(|job| job.elapsed).reduce(f64::max)
     }
@@ -112,7 +112,7 @@ impl Job {
     }
 }
 
-/// A list of not too many.
+/// Reads a list, and refuses more than [`MOST_JOBS`] entries.
 fn not_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     from.deserialize_seq(NotMany(PhantomData))
 }

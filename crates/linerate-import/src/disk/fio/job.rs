@@ -8,18 +8,18 @@ use super::options::Options;
 use super::{IN_FLIGHT_SLACK, Pattern, Percentiles, Range, in_flight};
 use crate::reading::{positive, time};
 
-/// Share by which the mean payload may be below that asked: the last operation of a file may be short.
-const SHORT: f64 = 0.01;
+/// Share by which the mean payload may be below the requested size: the last operation of a file may be short.
+const SHORT_SHARE: f64 = 0.01;
 
-/// A job with what is needed to read it.
+/// A job with its options.
 pub(super) struct Context<'a> {
     pub(super) job: &'a Job,
     pub(super) options: Options<'a>,
-    /// Entries of the document with the same name and group.
+    /// Number of entries in the document with the same name and group.
     pub(super) alike: usize,
 }
 
-/// The disk of a job, and what is to say about it.
+/// The result of a job, and notes about it.
 pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String> {
     let Context { job, options, .. } = context;
     let mut said = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
     Ok((disk, said))
 }
 
-/// The kinds of operations that the job did.
+/// The kinds of operations that the job did, with their figures.
 fn ways(job: &Job) -> Vec<(Does, &Way)> {
     let all = [(Does::Read, &job.read), (Does::Write, &job.write), (Does::Mix, &job.mixed)];
     let some = all.into_iter().filter_map(|(does, way)| Some((does, way.as_deref()?)));
@@ -80,7 +80,7 @@ fn done(way: &Way) -> bool {
     way.total_ios.is_some_and(|count| count > 0.0)
 }
 
-/// Whether a job with these options does such operations.
+/// Whether a job with this pattern does operations of this kind.
 fn fits(does: Does, pattern: Pattern) -> bool {
     match does {
         Does::Read => pattern.reads,
@@ -89,7 +89,7 @@ fn fits(does: Does, pattern: Pattern) -> bool {
     }
 }
 
-/// Whether the options can be those of all operations: of a group they are those of the last job.
+/// Whether the options can belong to all operations: a group of jobs has only the options of its last job.
 fn own_options(ways: &[(Does, &Way)], pattern: Pattern) -> bool {
     ways.iter().all(|(does, _)| fits(*does, pattern))
 }
@@ -111,7 +111,7 @@ fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option
     let slat = way.slat_ns.as_ref().map(|times| (times, 1.0));
     let slat = slat.or(way.slat.as_ref().map(|times| (times, 1e3)));
     row.submit = slat.and_then(|(times, unit)| time(times.mean?, unit));
-    // Whole operations have percentiles only if the user asked for them.
+    // fio prints percentiles of whole operations (`lat`) only if the user requested them.
     let has = |(times, _): &(&Times, f64)| times.percentile.is_some();
     if let Some((times, unit)) = lat.filter(has).or(clat.filter(has)) {
         [row.typical, row.p99, row.p999] = percentiles(times, unit, way);
@@ -128,13 +128,14 @@ fn flushes(row: &mut DiskRow, way: &Way, sync: Option<&Way>, options: &Options<'
     row.flush = times.and_then(|times| time(times.mean?, 1.0));
 }
 
-/// Payload of an operation: bytes by operations, where that is whole, else what was asked, if it agrees.
+/// Payload of an operation: bytes over operations, if that is a whole number; else the requested size, if it agrees.
 fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
     let of_several_sizes = options.of_several_sizes();
     let unit = if way.io_kbytes.is_some() { 1.0 } else { 1024.0 };
     let mean = positive(way.io_bytes? * unit / way.total_ios?)?;
-    let asked = options.block();
-    let near = asked.filter(|asked| (mean - asked.0 as f64).abs() <= asked.0 as f64 * SHORT);
+    let requested = options.block();
+    let near = requested
+        .filter(|requested| (mean - requested.0 as f64).abs() <= requested.0 as f64 * SHORT_SHARE);
     let whole = (mean.fract() == 0.0).then_some(Bytes(mean as u64));
     near.or(whole).filter(|_| !of_several_sizes)
 }
@@ -152,7 +153,7 @@ fn percentiles(times: &Times, unit: f64, way: &Way) -> [Option<Nanos>; 3] {
     percentiles.of(range, samples, unit)
 }
 
-/// Fills in depth and threads, if the document shows that they are those of the job.
+/// Fills in depth and threads of the rows, if the document shows that they are those of the job.
 fn flight(
     context: &Context<'_>,
     ways: &[(Does, &Way)],
@@ -160,14 +161,14 @@ fn flight(
     said: &mut Vec<String>,
 ) {
     let Context { options, alike, .. } = context;
-    let asked = options.depth();
+    let requested = options.depth();
     let depth = if synchronous(options, ways) {
-        if asked.is_some_and(|depth| depth > 1) {
+        if requested.is_some_and(|depth| depth > 1) {
             said.push("its engine is synchronous: depth 1, whatever was asked".to_owned());
         }
         options.known().then_some(1)
     } else {
-        asked
+        requested
     };
     let threads = if *alike > 1 { Some(1) } else { options.jobs() };
     let (Some(depth), Some(threads)) = (depth, threads) else {
@@ -182,11 +183,11 @@ fn flight(
         ));
         return;
     }
-    // Reads and writes share the operations in flight: the share of either is unknown.
+    // Reads and writes share the operations in flight: the share of each is unknown.
     let shared = ways.iter().filter(|(does, _)| *does != Does::Mix).count() > 1;
-    let ignored = asked.filter(|asked| *asked > depth);
+    let ignored = requested.filter(|requested| *requested > depth);
     for row in rows {
-        row.asked = ignored;
+        row.requested = ignored;
         row.threads = Some(threads);
         row.depth = (!shared || row.does == Does::Mix).then_some(depth);
     }
@@ -195,9 +196,9 @@ fn flight(
     }
 }
 
-/// Whether one operation after the other was submitted.
+/// Whether each operation was submitted only after the one before had completed.
 fn synchronous(options: &Options<'_>, ways: &[(Does, &Way)]) -> bool {
-    // fio measures the time to submit only of other engines.
+    // fio measures a time to submit only for asynchronous engines.
     let submits = |way: &Way| match (&way.slat_ns, &way.slat) {
         (Some(times), _) => times.samples.map_or(times.max > Some(0.0), |n| n > 0.0),
         (None, Some(times)) => times.max > Some(0.0),

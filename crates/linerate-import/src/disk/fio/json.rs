@@ -1,7 +1,7 @@
-//! fio's JSON.
+//! fio's JSON output.
 //!
-//! One run may write several documents (`--status-interval`), each of which counts from the start of the run:
-//! the last one stands for the run.
+//! One run may write several documents (`--status-interval`), each of which counts from the start of the run: only
+//! the last one is read.
 
 use linerate_record::reported::{Does, Measured, Outcome};
 use linerate_units::Bytes;
@@ -14,7 +14,7 @@ use super::tool;
 use crate::format::{Format, Found, Section};
 use crate::reading::{floor, outcome, positive, quoted};
 
-/// fio's JSON, `json+` too.
+/// The format of fio's JSON, `json+` included.
 pub(crate) static JSON: Format = Format {
     id: "fio-json",
     label: "fio, JSON",
@@ -28,20 +28,20 @@ pub(crate) static JSON: Format = Format {
     ..Format::RESULTS
 };
 
-/// The first key of each document, and the bytes in which it stands.
+/// The first key of each document, and the number of bytes within which it must occur.
 const FIRST_KEY: &str = "\"fio version\"";
 const FIRST_BYTES: usize = 80;
-/// Most bytes of a document, so that its memory is bounded.
+/// Largest document in bytes, so that memory is bounded.
 const MOST_BYTES: usize = 16 << 20;
-/// The group of fio's second report of a group, which has no name.
+/// `groupid` of the second entry that fio writes for a group of jobs.
 const NO_GROUP: u64 = u32::MAX as u64;
-/// The name of the sum over clients.
+/// Name of the entry that has the sum over all clients.
 const ALL_CLIENTS: &str = "All clients";
-/// Seconds by which the beginnings of two documents of one run may differ: fio counts whole seconds.
+/// Seconds by which two documents of one run may differ in their begin: fio counts whole seconds.
 const SAME_BEGIN: f64 = 2.0;
-/// Keys in which the jobs stand.
+/// Keys whose values are the lists of jobs.
 const LISTS: &[&str] = &["\"jobs\"", "\"client_stats\""];
-/// Bytes of a sector.
+/// Number of bytes of a sector.
 //= Linux, Documentation/block/stat.rst: "standard UNIX 512-byte sectors"
 const SECTOR: f64 = 512.0;
 
@@ -53,14 +53,14 @@ fn starts(text: &str) -> bool {
     rest.trim_start().starts_with(FIRST_KEY)
 }
 
-/// A document, and where it stands.
+/// A document, and its place in the text.
 struct At {
     document: Document,
     line: u64,
-    /// Bytes from the start of the text to its start, and to its end.
+    /// Byte in the text at which the document starts; `end` is the one after its last.
     start: usize,
     end: usize,
-    /// Why its end is missing.
+    /// The error, if the end of the document is missing or damaged.
     cut: Option<String>,
 }
 
@@ -80,7 +80,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         earlier += 1;
     }
-    // fio writes no options before 2.13.
+    // fio before 2.13 writes no options, so they are read from the command.
     if let (Some(command), [job]) = (section.command, last.document.jobs.as_mut_slice()) {
         job.options = job.options.take().or_else(|| given(command));
     }
@@ -96,7 +96,7 @@ fn lines(text: &str) -> u64 {
     text.bytes().filter(|b| *b == b'\n').count() as u64
 }
 
-/// Whether the next document is a later report of the same run.
+/// Whether `next` is a later report of the same run as `document`.
 fn continues(document: &Document, next: &Document) -> bool {
     let same = document.jobs().map(Job::name).eq(next.jobs().map(Job::name));
     let began = document.began().zip(next.began());
@@ -104,7 +104,7 @@ fn continues(document: &Document, next: &Document) -> bool {
     same && near && document.elapsed() < next.elapsed()
 }
 
-/// The document that begins at a byte of the text.
+/// Reads the document that begins at byte `start` of the text.
 fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
     let rest = &text[start..];
     let rest = &rest[..floor(rest, MOST_BYTES)];
@@ -121,12 +121,13 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
         _ => format!("line {}: {error}", line + error.line() as u64 - 1),
     };
     let (document, used) = whole_jobs(rest).ok_or_else(|| why.clone())?;
-    // Without its end all the rest belongs to it; else another document may follow behind the damage.
+    // If the end of the text is missing, the whole rest belongs to the document; else another one may follow the
+    // damage.
     let used = if error.is_eof() { rest.len() } else { used };
     Ok(At { document, line, start, end: start + used, cut: Some(why) })
 }
 
-/// The jobs that are complete in a document that is not, and the bytes up to the end of the last one.
+/// The complete jobs of a damaged document, and the number of bytes up to the end of the last of them.
 fn whole_jobs(text: &str) -> Option<(Document, usize)> {
     let list = LISTS.iter().find_map(|key| text.find(key))?;
     let mut at = list + text[list..].find('[')? + 1;
@@ -145,7 +146,7 @@ fn whole_jobs(text: &str) -> Option<(Document, usize)> {
     Some((head(&text[..list], jobs)?, at))
 }
 
-/// The document of the part before its jobs.
+/// A document from the text before its jobs, with these jobs.
 fn head(text: &str, jobs: Vec<Job>) -> Option<Document> {
     let text = text.trim_end().trim_end_matches(',');
     let mut document: Document = serde_json::from_str(&format!("{text}}}")).ok()?;
@@ -208,23 +209,23 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
     }
 }
 
-/// The options of a job; of the sum over clients, which has none, those of the first of them.
+/// The options of a job. The sum over clients has none, so those of the first client are used.
 fn options<'a>(document: &'a Document, job: &'a Job) -> Option<&'a Words> {
     let first = document.client_stats.first();
     let first = first.filter(|_| job.name() == ALL_CLIENTS);
     job.options.as_ref().or_else(|| first?.options.as_ref())
 }
 
-/// Whether it is the sum over clients, of jobs that did not run together.
+/// Whether a job is the sum over clients whose jobs did not run together.
 fn is_sum(document: &Document, job: &Job) -> bool {
     let mut groups = document.client_stats.iter().map(|job| job.groupid);
     let first = groups.next();
     job.name() == ALL_CLIENTS && groups.any(|group| Some(group) != first)
 }
 
-/// Fills in the bytes that the disk moved, where they can only be those of one row.
+/// Fills in the bytes that the disk moved, if they can only belong to one row.
 fn at_disk(document: &Document, results: &mut [Outcome]) {
-    // The counters of disks include the time before the ramp ends, the results do not.
+    // The counters of disks include the ramp time; the results do not.
     let ramps = |words: &Words| words.contains_key("ramp_time");
     let mut own = document.jobs().filter_map(|job| job.options.as_ref());
     let named = document.jobs().filter(|job| job.groupid != Some(NO_GROUP));

@@ -1,4 +1,4 @@
-//! The lines of fio's normal output.
+//! Parsers for single lines of fio's normal output.
 
 use linerate_record::reported::{Access, DiskRow, Does};
 use linerate_units::{Bytes, Nanos};
@@ -7,11 +7,11 @@ use super::options::Options;
 use super::{Pattern, Percentiles, Range, SYNCHRONOUS};
 use crate::reading::{figure, lookup, positive, size, time};
 
-/// Nanoseconds of the units of times.
+/// Units of times, in nanoseconds.
 const UNITS: &[(&str, f64)] = &[("nsec", 1.0), ("usec", 1e3), ("msec", 1e6), ("sec", 1e9)];
-/// Factors of the suffixes of counts.
+/// Suffixes of counts, with their factors.
 const COUNTS: &[(char, f64)] = &[('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
-/// Starts of lines that have nothing that is read here.
+/// Starts of lines that have nothing to read.
 const PASSED: &[&str] = &[
     "bw (",
     "bw(",
@@ -34,9 +34,9 @@ const PASSED: &[&str] = &[
     "MIXED: ",
     "fsync/fdatasync",
 ];
-/// Heads of percentiles, and whether they are of whole operations.
+/// Starts of the line before percentiles, and whether these are of whole operations.
 const PERCENTILES: &[(&str, bool)] = &[("clat percentiles (", false), ("lat percentiles (", true)];
-/// The kinds of operations by the word that begins their results.
+/// The word that begins the results of each kind of operation; `None` for a kind that is not read.
 const KINDS: &[(&str, Option<Does>)] = &[
     ("read", Some(Does::Read)),
     ("write", Some(Does::Write)),
@@ -44,29 +44,29 @@ const KINDS: &[(&str, Option<Does>)] = &[
     ("trim", None),
 ];
 
-/// A line that describes a job before it begins.
+/// A line with the settings of a job, printed before the job starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spec {
     pub(super) name: String,
     pub(super) group: u64,
-    /// The word of the option `rw`.
+    /// Value of the option `rw`.
     pub(super) rw: String,
-    /// Payload of reads and of writes, where each has one.
+    /// Payload of reads and of writes; `None` if operations have several sizes.
     pub(super) blocks: [Option<Bytes>; 2],
     pub(super) engine: String,
     pub(super) depth: Option<u32>,
 }
 
-/// Lines that a description takes at the most, where it was wrapped on its way.
+/// Largest number of lines of a description, if a terminal or a mail wrapped it.
 const WRAPPED: usize = 3;
 
 impl Spec {
-    /// Whether a description begins at this line.
+    /// Whether a description of a job begins at this line.
     pub(super) fn begins(line: &str) -> bool {
         line.contains(": (g=") && line.contains("): rw=")
     }
 
-    /// The description at the start of a text, with the number of its lines, and whether it is whole.
+    /// The description at the start of a text, the number of its lines, and whether it is complete.
     pub(super) fn at(text: &str) -> Option<(Self, usize, bool)> {
         let first = text.lines().next().filter(|line| Self::begins(line))?;
         let mut joined = String::new();
@@ -80,8 +80,8 @@ impl Spec {
         Self::of(first, false).map(|spec| (spec, 1, false))
     }
 
-    /// Of `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`; of a description whose end is missing,
-    /// the group and the option `rw`.
+    /// Reads `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`. If the end of the description
+    /// is missing, only the group and the option `rw` are read.
     pub(super) fn of(line: &str, is_whole: bool) -> Option<Self> {
         let (name, rest) = line.split_once(": (g=")?;
         let (group, rest) = rest.split_once("): rw=")?;
@@ -103,7 +103,7 @@ impl Spec {
         })
     }
 
-    /// Of the options of a command, where the line is missing.
+    /// A description from the options of a command, if the line is missing.
     pub(super) fn given(options: &Options<'_>) -> Option<Self> {
         let block = options.block().filter(|_| !options.of_several_sizes());
         Some(Self {
@@ -124,7 +124,7 @@ impl Spec {
         SYNCHRONOUS.contains(&self.engine.as_str())
     }
 
-    /// Operations in flight.
+    /// Operations that each job keeps in flight.
     pub(super) fn depth(&self) -> Option<u32> {
         if self.is_synchronous() {
             return Some(1);
@@ -132,13 +132,13 @@ impl Spec {
         self.depth
     }
 
-    /// Operations in flight that were asked, if the engine keeps fewer.
+    /// Operations in flight that were requested, if the engine keeps fewer; else `None`.
     pub(super) fn ignored(&self) -> Option<u32> {
         self.depth.filter(|depth| self.is_synchronous() && *depth > 1)
     }
 }
 
-/// Of `(R) 4096B-4096B, (W) ..` and of `4K-4K/4K-4K/4K-4K`.
+/// Reads `(R) 4096B-4096B, (W) ..` or `4K-4K/4K-4K/4K-4K`: payload of reads and of writes.
 fn blocks_of(text: &str) -> [Option<Bytes>; 2] {
     let mut ranges = text.split([',', '/']).map(|range| {
         let range = range.trim().trim_start_matches(|c| "(RWT) ".contains(c));
@@ -155,13 +155,13 @@ fn blocks_of(text: &str) -> [Option<Bytes>; 2] {
 pub(super) struct Head {
     pub(super) name: String,
     pub(super) group: u64,
-    /// Jobs; 0 if the line is missing.
+    /// Number of jobs; 0 if the line is missing.
     pub(super) jobs: u32,
     pub(super) error: i64,
 }
 
 impl Head {
-    /// Of `seq: (groupid=0, jobs=1): err= 0: pid=8954: ..`.
+    /// Reads `seq: (groupid=0, jobs=1): err= 0: pid=8954: ..`.
     pub(super) fn of(line: &str) -> Option<Self> {
         let (name, rest) = line.split_once(": (groupid=")?;
         let (group, rest) = rest.split_once(", jobs=")?;
@@ -179,9 +179,9 @@ impl Head {
 /// The results of one kind of operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kind {
-    /// The kind; `None` if it is not read here.
+    /// The kind of operation; `None` for one that is not read, such as trims.
     pub(super) does: Option<Does>,
-    /// Bytes in a second.
+    /// Bytes per second.
     rate: f64,
     operations: Option<f64>,
     seconds: Option<f64>,
@@ -189,15 +189,15 @@ pub(super) struct Kind {
     lat: Times,
     clat: Times,
     percentiles: Percentiles,
-    /// Nanoseconds of the unit of the percentiles; 0 before their head.
+    /// Nanoseconds in the unit of the percentiles; 0 until the line before them is read.
     unit: f64,
-    /// Whether the percentiles are of whole operations.
+    /// Whether the percentiles are of whole operations, and not of completion alone.
     whole: bool,
-    /// Whether the lines that follow have percentiles to read.
+    /// Whether the next lines have percentiles to be read.
     reading: bool,
 }
 
-/// The shortest, mean and longest time, in nanoseconds.
+/// The shortest, mean and longest time of an operation, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     least: Option<f64>,
@@ -206,8 +206,8 @@ struct Times {
 }
 
 impl Kind {
-    /// Of `  read: IOPS=857, BW=858MiB/s (900MB/s)(1720MiB/2005msec)`, and of fio 2's
-    /// `  read : io=1720.0MB, bw=878490KB/s, iops=857, runt=  2005msec`.
+    /// Reads `  read: IOPS=857, BW=858MiB/s (900MB/s)(1720MiB/2005msec)`, or of fio 2 `  read : io=1720.0MB,
+    /// bw=878490KB/s, iops=857, runt=  2005msec`.
     pub(super) fn of(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_start().split_once(':')?;
         let does = lookup(KINDS, word.trim_end())?;
@@ -226,8 +226,8 @@ impl Kind {
         })
     }
 
-    /// Of the sum over all jobs, `  READ: bw=858MiB/s (900MB/s), .., io=1720MiB (1804MB), run=2005-2005msec`, and of
-    /// fio 2's `   READ: io=1720.0MB, aggrb=878490KB/s, minb=.., maxb=.., mint=2005msec, maxt=2005msec`.
+    /// Reads the sum over all jobs: `  READ: bw=858MiB/s (900MB/s), .., io=1720MiB (1804MB), run=2005-2005msec`, or
+    /// of fio 2 `   READ: io=1720.0MB, aggrb=878490KB/s, minb=.., maxb=.., mint=2005msec, maxt=2005msec`.
     pub(super) fn summed(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_start().split_once(": ")?;
         let is_sum = |name: &str| word.chars().eq(name.chars().map(|c| c.to_ascii_uppercase()));
@@ -242,7 +242,7 @@ impl Kind {
         Some(Self { does: *does, rate, seconds, ..Self::default() })
     }
 
-    /// Takes a line with times; `false` if it is none.
+    /// Reads a line with times; `false` if the line has none.
     pub(super) fn takes(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         if line.contains("percentiles (") {
@@ -264,7 +264,7 @@ impl Kind {
         true
     }
 
-    /// Takes the head of percentiles. Those of some operations alone are passed over.
+    /// Reads the line before percentiles. Percentiles of only some of the operations are skipped.
     fn heads_percentiles(&mut self, line: &str) -> bool {
         let found =
             PERCENTILES.iter().find_map(|(word, whole)| Some((line.strip_prefix(word)?, *whole)));
@@ -277,7 +277,7 @@ impl Kind {
         !self.reading || self.unit > 0.0
     }
 
-    /// Of ` 99.00th=[ 1434], 99.50th=[ 3589],`.
+    /// Reads a line of percentiles such as ` 99.00th=[ 1434], 99.50th=[ 3589],`.
     fn takes_percentiles(&mut self, text: &str) -> bool {
         if !self.reading {
             return true;
@@ -298,7 +298,7 @@ impl Kind {
         self.unit > 0.0
     }
 
-    /// The row, of operations in this order.
+    /// The row with these results; its operations are in the order `access`.
     pub(super) fn row(&self, access: Access, does: Does) -> Option<DiskRow> {
         let mut row = DiskRow::new(access, does, positive(self.rate)?);
         row.operations = self.operations;
@@ -318,7 +318,7 @@ impl Kind {
 }
 
 impl Times {
-    /// Of `usec): min=28, max=582, avg=52.90, stdev=26.00`, in nanoseconds.
+    /// Reads `usec): min=28, max=582, avg=52.90, stdev=26.00`, and converts the times to nanoseconds.
     fn of(text: &str) -> Option<Self> {
         let unit = unit_of(text)?;
         let of = |key: &str| Some(count(value(text, key)?)? * unit);
@@ -326,13 +326,14 @@ impl Times {
     }
 }
 
-/// The mean time of `    sync (msec): min=4, max=61, avg= 8.43, stdev= 3.20`, a line about flushes.
+/// The mean time of a flush, from a line such as `    sync (msec): min=4, max=61, avg= 8.43, stdev= 3.20`.
 pub(super) fn flush(line: &str) -> Option<Nanos> {
     let times = Times::of(line.trim_start().strip_prefix("sync (")?)?;
     times.mean.and_then(|mean| time(mean, 1.0))
 }
 
-/// Flushes for each write of `     issued rwts: total=0,8192,0,8191 short=0,0,0,0`; `None` if there are none.
+/// Flushes per write, from a line such as `     issued rwts: total=0,8192,0,8191 short=0,0,0,0`; `None` if there are
+/// none.
 pub(super) fn flushed(line: &str) -> Option<f64> {
     let rest = line.trim_start().strip_prefix("issued rwt")?;
     let mut counts = rest.split_once("total=")?.1.split([',', ' ']).map(figure);
@@ -340,7 +341,7 @@ pub(super) fn flushed(line: &str) -> Option<f64> {
     positive(flushes / writes)
 }
 
-/// Jobs of `Starting 4 processes`, `Starting 1 thread and 2 processes`.
+/// Number of jobs in `Starting 4 processes` or `Starting 1 thread and 2 processes`.
 pub(super) fn started(line: &str) -> Option<u64> {
     let words = line.trim().strip_prefix("Starting ")?.split(' ');
     let counts = words.filter_map(|word| word.parse::<u32>().ok());
@@ -348,14 +349,14 @@ pub(super) fn started(line: &str) -> Option<u64> {
     (sum > 0).then_some(sum)
 }
 
-/// Whether a line is one of those that have nothing to read.
+/// Whether a line has nothing to read.
 pub(super) fn passed(line: &str) -> bool {
     let line = line.trim();
     let starts = PASSED.iter().any(|start| line.starts_with(start));
     starts || line.contains(": Laying out IO file") || line.contains(": Jobs: ")
 }
 
-/// The text behind a key, up to the next comma, blank or bracket.
+/// The text after a key, up to the next comma, blank, semicolon or bracket.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(key)?;
     let rest = rest.trim_start();
@@ -363,13 +364,13 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Some(&rest[..end.unwrap_or(rest.len())])
 }
 
-/// The unit before the first bracket closes, in nanoseconds.
+/// Nanoseconds in the unit before the first closing bracket.
 fn unit_of(text: &str) -> Option<f64> {
     let (unit, _) = text.split_once(')')?;
     lookup(UNITS, unit.trim())
 }
 
-/// A count with a decimal suffix: `12.9k`.
+/// Reads a count with a decimal suffix: `12.9k`.
 fn count(text: &str) -> Option<f64> {
     let text = text.trim();
     let last = text.chars().last()?;
@@ -379,7 +380,7 @@ fn count(text: &str) -> Option<f64> {
     }
 }
 
-/// A rate in bytes: `858MiB/s`, or `900MB/s` (10^6) where the user asked for units of 1000.
+/// Bytes per second in a rate: `858MiB/s`, or `900MB/s` (10^6) if the user requested units of 1000.
 fn rate_of(text: &str) -> Option<f64> {
     let amount = text.strip_suffix("B/s")?;
     if amount.ends_with('i') {
@@ -388,13 +389,13 @@ fn rate_of(text: &str) -> Option<f64> {
     count(amount)
 }
 
-/// A rate of fio 2: `878490KB/s`, which are KiB.
+/// Bytes per second in a rate of fio 2: `878490KB/s`, where KB are KiB.
 //= fio 2.2, HOWTO, "kb_base": "1024: Use 1024 ... to denote a kilobyte", the default
 fn old_rate(text: &str) -> Option<f64> {
     size(text.strip_suffix("/s")?).map(|bytes| bytes.0 as f64)
 }
 
-/// Seconds of `2005msec)`.
+/// Seconds in a text such as `2005msec)`.
 fn milliseconds(text: &str) -> Option<f64> {
     let (number_of, _) = text.split_once("msec")?;
     positive(figure(number_of)?).map(|ms| ms / 1e3)

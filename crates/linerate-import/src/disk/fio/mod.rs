@@ -1,7 +1,7 @@
 //! fio, the flexible I/O tester: its JSON and its normal output.
 //!
-//! Times: the mean and the longest are those of whole operations (fio's `lat`); percentiles are those of
-//! completion (`clat`), which is all that fio prints by default.
+//! Mean and longest times are those of whole operations (fio's `lat`). Percentiles are those of completion (`clat`),
+//! the only ones that fio prints by default.
 
 mod document;
 mod job;
@@ -21,11 +21,11 @@ use linerate_units::Nanos;
 
 use crate::reading::{FOR_P99, FOR_P999, time};
 
-/// Share by which operations in flight may exceed those that were asked before the options are doubted: mean and
-/// rate are of slightly different spans.
+/// Share by which operations in flight may exceed the requested depth. Beyond that the options are doubted. Some
+/// excess is normal: mean time and rate are of slightly different spans.
 const IN_FLIGHT_SLACK: f64 = 1.1;
 
-/// The program, of `fio-3.33`.
+/// The program, from its version such as `fio-3.33`.
 fn tool(version: &str) -> Tool {
     let number = version.strip_prefix("fio-").unwrap_or(version);
     Tool { name: "fio".to_owned(), version: (!number.is_empty()).then(|| number.to_owned()) }
@@ -39,7 +39,7 @@ struct Percentiles {
     p999: Option<f64>,
 }
 
-/// The range of the times that the percentiles are of, in the same unit.
+/// The shortest and the longest of the times, in the unit of the percentiles.
 #[derive(Debug, Clone, Copy, Default)]
 struct Range {
     least: Option<f64>,
@@ -47,7 +47,7 @@ struct Range {
 }
 
 impl Percentiles {
-    /// The percentiles of `samples` times: `None` those that so few cannot have, the others within the range,
+    /// The percentiles of `samples` times. One that needs more samples is `None`. Others are limited to the range,
     /// which the buckets of fio's histogram can exceed.
     fn of(self, range: Range, samples: f64, unit: f64) -> [Option<Nanos>; 3] {
         let within = |value: Option<f64>, needs: f64| {
@@ -60,7 +60,7 @@ impl Percentiles {
     }
 }
 
-/// The order of places that a value of the option `rw` means, and whether it reads and writes.
+/// What a value of the option `rw` means: whether places are random, and whether it reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pattern {
     random: bool,
@@ -69,7 +69,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// Of `randread`, `rw`, `read:8`; `None` for trims and unknown words.
+    /// Reads a value such as `randread`, `rw` or `read:8`; `None` for trims and unknown words.
     fn of(word: &str) -> Option<Self> {
         let word = word.split(':').next()?.trim();
         let (random, kind) = match word.strip_prefix("rand") {
@@ -90,11 +90,11 @@ impl Pattern {
     }
 }
 
-/// Engines that keep one operation in flight, whatever depth was asked.
+/// Engines that keep one operation in flight, whatever depth was requested.
 //= fio, HOWTO, "iodepth": "Note that increasing iodepth beyond 1 will not affect synchronous ioengines"
 const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
-/// Operations of a job in flight on average, by Little's law.
+/// Mean number of operations of a job in flight: rate times mean time (Little's law).
 fn in_flight(rows: &[DiskRow]) -> f64 {
     let of = |row: &DiskRow| Some(row.operations? * row.mean?.secs());
     let sum = |mixed: bool| -> f64 {

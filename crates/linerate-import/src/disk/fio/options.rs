@@ -1,4 +1,4 @@
-//! Options of a job: its own, and the global ones that it does not set itself.
+//! Options of a job: its own, and the global ones for those that it does not set itself.
 
 use linerate_units::Bytes;
 use serde_json::Value;
@@ -7,16 +7,16 @@ use super::document::Words;
 use super::{Pattern, SYNCHRONOUS};
 use crate::reading::size;
 
-/// First version that lists options without a value.
+/// First version of fio that lists options that have no value.
 //= measured: 3.33 leaves `group_reporting` and `time_based` out, 3.42 lists them as ""
 const LISTS_ALL: (u32, u32) = (3, 42);
-/// Options that make operations of several sizes.
+/// Options that give operations several sizes.
 const SIZES: &[&str] = &["bsrange", "blocksize_range", "bssplit"];
 
 pub(super) struct Options<'a> {
     global: &'a Words,
     own: Option<&'a Words>,
-    /// Whether an option that is missing was not given.
+    /// Whether an option that is not listed was not given by the user.
     complete: bool,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Options<'a> {
         Self { global, own, complete: own.is_some() && lists_all(version) }
     }
 
-    /// Whether the document has options of the job at all.
+    /// Whether the document has options of the job.
     pub(super) fn known(&self) -> bool {
         self.own.is_some()
     }
@@ -40,7 +40,7 @@ impl<'a> Options<'a> {
         self.word(names).is_some()
     }
 
-    /// What the job does, in fio's word; reads one after the other are the default.
+    /// Value of `rw`, the job's pattern of operations; the default is sequential reads.
     pub(super) fn rw(&self) -> Option<&'a str> {
         self.word(&["rw", "readwrite"]).or(self.own.map(|_| "read"))
     }
@@ -49,7 +49,7 @@ impl<'a> Options<'a> {
         Pattern::of(self.rw()?)
     }
 
-    /// Operations that a thread was asked to keep in flight.
+    /// Operations that each thread was requested to keep in flight.
     pub(super) fn depth(&self) -> Option<u32> {
         self.count("iodepth")
     }
@@ -65,18 +65,18 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The engine; empty if unknown.
+    /// Name of the I/O engine; empty if unknown.
     pub(super) fn engine(&self) -> &'a str {
         self.word(&["ioengine"]).unwrap_or_default()
     }
 
-    /// Whether the engine keeps one operation in flight; `None` if the engine is unknown.
+    /// Whether the I/O engine keeps only one operation in flight; `None` if the engine is unknown.
     pub(super) fn synchronous(&self) -> Option<bool> {
         let engine = self.word(&["ioengine"])?;
         Some(SYNCHRONOUS.contains(&engine))
     }
 
-    /// Flushes that were asked for each operation; `None` if unknown.
+    /// Flushes per write that were requested; `None` if unknown.
     //= fio, HOWTO, "fsync": "issue an fsync(2) ... for every number of blocks given"; "sync": "O_SYNC", "O_DSYNC"
     pub(super) fn flushed(&self) -> Option<f64> {
         let sync = self.word(&["sync"]);
@@ -97,7 +97,7 @@ impl<'a> Options<'a> {
         direct.or(buffered).or_else(|| self.complete.then_some(false))
     }
 
-    /// Payload of an operation as asked.
+    /// Requested payload of an operation.
     pub(super) fn block(&self) -> Option<Bytes> {
         size(self.word(&["bs", "blocksize"])?)
     }
@@ -116,7 +116,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The options of the one job of a command; `None` if it has several, or the options are in a file.
+/// The options of a command with one job; `None` if it has several jobs, or if the options are in a file.
 pub(super) fn given(command: &str) -> Option<Words> {
     let words = command.split_whitespace();
     let mut words = words.skip_while(|word| !word.ends_with("fio"));
@@ -140,7 +140,7 @@ pub(super) fn given(command: &str) -> Option<Words> {
     options.contains_key("name").then_some(options)
 }
 
-/// Whether this version lists options without a value.
+/// Whether this version of fio lists options that have no value.
 fn lists_all(version: &str) -> bool {
     let number = version.strip_prefix("fio-").unwrap_or(version);
     let mut parts = number.split(['.', '-']).map(str::parse::<u32>);

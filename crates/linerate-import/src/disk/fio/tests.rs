@@ -1,4 +1,4 @@
-//! The traps of fio's outputs, one by one.
+//! Each difficulty of fio's outputs has a test here.
 
 use linerate_record::reported::{Access, DiskRow, Does};
 
@@ -83,14 +83,15 @@ fn percentiles_are_within_the_range_and_have_samples() {
 
 #[test]
 fn a_depth_is_doubted_where_more_operations_were_in_flight() {
-    let depth = |asked: u32| {
-        let options = format!(r#""rw": "randread", "ioengine": "libaio", "iodepth": "{asked}""#);
+    let depth = |requested: u32| {
+        let options =
+            format!(r#""rw": "randread", "ioengine": "libaio", "iodepth": "{requested}""#);
         let text = document("fio-3.33", &options, WAY);
         let parsed = parsed(&text);
         let row = only_row(&parsed);
         (row.depth, row.threads, notes(&parsed).contains("more than"))
     };
-    // 1000 operations in a second of 4 ms are 4 in flight.
+    // 1000 operations per second of 4 ms each are 4 in flight.
     assert_eq!(depth(4), (Some(4), Some(1), false));
     assert_eq!(depth(3), (None, None, true));
 }
@@ -105,7 +106,7 @@ fn a_synchronous_engine_has_a_depth_of_one() {
     assert_eq!(depth(r#", "ioengine": "psync""#, &way), Some(1));
     assert_eq!(depth(r#", "ioengine": "io_uring""#, &way), Some(8));
     assert_eq!(depth("", &way), Some(8));
-    // No time to submit was measured.
+    // The output has no time to submit, so the engine is synchronous.
     assert_eq!(
         depth("", &way.replace(r#""max": 9, "mean": 5.0, "N": 1000"#, r#""max": 0, "N": 0"#)),
         Some(1)
@@ -132,7 +133,7 @@ fn bytes_at_the_disk_are_those_of_one_job_without_a_ramp() {
     let ramp = SINGLE.replacen(r#""runtime" : "1""#, r#""runtime" : "1", "ramp_time" : "1""#, 1);
     assert_ne!(ramp, SINGLE);
     assert_eq!(only_row(&parsed(&ramp)).at_disk, None);
-    // Before 3.36 there are no sectors.
+    // fio before 3.36 does not report sectors.
     assert_eq!(only_row(&parsed(RAMP)).at_disk, None);
 }
 
@@ -309,7 +310,7 @@ fn the_sum_over_clients_of_one_job_is_read() {
     assert!(notes(&others).contains("the sum over all clients is left out"));
 }
 
-/// Published output of fio 3.35 and 3.33, with other names.
+/// Published output of fio 3.35 and 3.33, with names changed.
 const CONTRADICTION: &str = "four: (g=0): rw=write, bs=(R) 16.0KiB-16.0KiB, (W) 16.0KiB-16.0KiB, (T) 16.0KiB-16.0KiB, ioengine=libaio, iodepth=64
 ...
 fio-3.35

@@ -1,4 +1,4 @@
-//! fio's normal output.
+//! Reads fio's normal output.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
@@ -10,7 +10,7 @@ use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{command, outcome, quoted};
 
-/// fio's normal output.
+/// The format of fio's normal output.
 pub(crate) static TEXT: Format = Format {
     id: "fio-text",
     label: "fio, text",
@@ -29,19 +29,19 @@ pub(crate) static TEXT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Ends of the names of files with jobs.
+/// Extensions of the names of job files.
 const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
-/// Kinds of operations of a job, at the most.
+/// Largest number of kinds of operations in the results of a job.
 const MOST_KINDS: usize = 8;
-/// A version that lists all options, as a command has all of its job.
+/// A version that lists all options: those of a command are complete.
 const COMPLETE: &str = "3.42";
 
-/// Whether the sums over all jobs begin at a line.
+/// Whether a line begins the sums over all jobs.
 fn is_summary(line: &str) -> bool {
     line.trim_start().starts_with("Run status group")
 }
 
-/// The results of a job until its last line.
+/// The results of a job, collected until their last line.
 #[derive(Default)]
 struct Entry {
     head: Head,
@@ -49,12 +49,12 @@ struct Entry {
     kinds: Vec<Kind>,
     /// Mean time of a flush.
     flush: Option<Nanos>,
-    /// Flushes for each write.
+    /// Flushes per write.
     flushed: Option<f64>,
 }
 
 impl Entry {
-    /// Takes a line about flushes; `false` if it is none.
+    /// Reads a line about flushes; `false` if it is not such a line.
     fn takes(&mut self, text: &str) -> bool {
         let time = flush(text);
         let share = flushed(text);
@@ -63,7 +63,8 @@ impl Entry {
         time.is_some() || share.is_some()
     }
 
-    /// Takes the results of a kind of operation; `false` if it has such results, and these are of another run.
+    /// Adds the results of a kind of operation; `false` if the entry has that kind already: they belong to another
+    /// run.
     fn takes_kind(&mut self, kind: &Kind) -> bool {
         let is_other = self.kinds.iter().any(|known| known.does == kind.does);
         if !is_other && self.kinds.len() < MOST_KINDS {
@@ -77,21 +78,21 @@ impl Entry {
 struct Reader<'a> {
     specs: Vec<Spec>,
     entry: Option<Entry>,
-    /// The line that says how many jobs were started, and how many.
+    /// The line that says how many jobs were started, and their number.
     started: Option<(u64, u64)>,
-    /// Jobs whose results are in the text.
+    /// Number of jobs whose results are in the text.
     ended: u64,
-    /// Whether the summary has begun, behind which every line that is not understood ends the output.
+    /// Whether the summary has begun: from then on, a line that is not understood ends the output.
     ending: bool,
     /// The sums over all jobs.
     sums: Entry,
     command: Option<&'a str>,
-    /// The options of the command, if it has those of one job.
+    /// The options of the command, if it has one job.
     given: Option<Words>,
     found: Found,
 }
 
-/// What a line does to the output.
+/// Whether the output continues with a line, or ended before it.
 #[derive(PartialEq, Eq)]
 enum Step {
     On,
@@ -124,7 +125,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 impl Reader<'_> {
-    /// Takes what is at the start of the rest: its number of lines; `None` where the output ends.
+    /// Reads the line, or the description of a job, at the start of `rest`. Returns its number of lines; `None` where
+    /// the output ends.
     fn takes(&mut self, line: u64, rest: &str) -> Option<usize> {
         let first = rest.split_inclusive('\n').next()?;
         let (step, count) = match Spec::at(rest) {
@@ -134,7 +136,7 @@ impl Reader<'_> {
         (step == Step::On).then_some(count)
     }
 
-    /// Takes the description of a job.
+    /// Takes the description of a job; ends the output if results were read already.
     fn describes(&mut self, line: u64, spec: Spec, is_whole: bool) -> Step {
         if self.entry.is_some() || self.ending || !self.found.results.is_empty() {
             return Step::End;
@@ -153,7 +155,7 @@ impl Reader<'_> {
     }
 
     fn takes_line(&mut self, line: u64, text: &str) -> Step {
-        // The line of progress is overwritten in place.
+        // fio overwrites the line of progress in place, with carriage returns.
         let text = text.rsplit('\r').next().unwrap_or(text);
         if let Some(head) = Head::of(text) {
             if self.ending || self.found.results.len() == MOST_JOBS {
@@ -201,7 +203,7 @@ impl Reader<'_> {
             return Step::End;
         }
         self.found.notes.strange(line, text);
-        // Prose between two runs: no line of fio's results begins at the margin.
+        // A line without indent, between two runs: no line of fio's results begins at the margin.
         if !text.starts_with(' ')
             && self.entry.as_ref().is_some_and(|entry| !entry.kinds.is_empty())
         {
@@ -210,7 +212,7 @@ impl Reader<'_> {
         Step::On
     }
 
-    /// Begins the summary, or goes on with its disks. Sums alone of a second group are another output.
+    /// Takes a line of the summary: of sums, or of disks. Sums of a second group without results are another output.
     fn ends(&mut self, line: u64, is_sum: bool) -> Step {
         if is_sum && !self.sums.kinds.is_empty() && self.found.results.is_empty() {
             return Step::End;
@@ -223,7 +225,7 @@ impl Reader<'_> {
         Step::On
     }
 
-    /// Takes the results of a kind of operation: of the job, or of one whose first line is missing.
+    /// Takes the results of a kind of operation, of the current job, or of a new one whose first line is missing.
     fn takes_kind(&mut self, line: u64, kind: Kind) -> Step {
         if self.ending || self.found.results.len() == MOST_JOBS {
             return Step::End;
@@ -237,7 +239,7 @@ impl Reader<'_> {
         Step::On
     }
 
-    /// Without the results of any job, the sums over all are the results.
+    /// If no job has results, the sums over all jobs become the result.
     fn summed(&mut self) {
         if self.found.results.is_empty() && !self.sums.kinds.is_empty() {
             let line = self.sums.line;
@@ -247,7 +249,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says how many jobs have no results in the text.
+    /// Adds a note if some jobs have no results in the text.
     fn missing(&mut self) {
         let ended = self.ended;
         if let Some((line, all)) = self.started.filter(|(_, all)| ended > 0 && *all > ended) {
@@ -259,7 +261,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends the results of a job.
+    /// Turns the collected lines of a job into a result.
     fn finish(&mut self) {
         let Some(mut entry) = self.entry.take() else {
             return;
@@ -284,7 +286,7 @@ impl Reader<'_> {
         let mut specs: Vec<&Spec> = own(&self.specs, &entry.head);
         specs.extend(given.as_ref().filter(|_| self.specs.is_empty()));
         if entry.head.jobs == 0 {
-            // Of several jobs it is unknown whether they are reported together.
+            // If there are several jobs, it is unknown whether they are reported together.
             entry.head.jobs = options.jobs().filter(|jobs| *jobs == 1).unwrap_or(0);
         }
         let mut rows = match rows(&specs, &entry, &mut say) {
@@ -309,7 +311,7 @@ impl Reader<'_> {
     }
 }
 
-/// The descriptions of the jobs whose results these are.
+/// The descriptions of the jobs that have these results.
 fn own<'a>(specs: &'a [Spec], head: &Head) -> Vec<&'a Spec> {
     let group = specs.iter().filter(|spec| spec.group == head.group);
     let group: Vec<&Spec> = group.collect();
@@ -356,7 +358,7 @@ fn rows(
     Ok(rows)
 }
 
-/// Fills in the depth, where that of the job is known.
+/// Fills in the depth, if it is known for all jobs.
 fn flight(specs: &[&Spec], entry: &Entry, rows: &mut [DiskRow], say: &mut dyn FnMut(String)) {
     let Some(first) = specs.first() else {
         return;
@@ -373,7 +375,7 @@ fn flight(specs: &[&Spec], entry: &Entry, rows: &mut [DiskRow], say: &mut dyn Fn
     let shared = entry.kinds.iter().filter(|kind| kind.does != Some(Does::Mix)).count() > 1;
     for row in rows {
         row.depth = depth.filter(|_| !shared || row.does == Does::Mix);
-        row.asked = ignored;
+        row.requested = ignored;
     }
     match depth {
         None => say("the depth of its jobs is unknown".to_owned()),
@@ -382,7 +384,7 @@ fn flight(specs: &[&Spec], entry: &Entry, rows: &mut [DiskRow], say: &mut dyn Fn
     }
 }
 
-/// The order of the places, if all jobs have the same; unknown without their descriptions.
+/// Order of the places, if all jobs have the same; [`Access::Unknown`] if no job has a description.
 fn access(specs: &[&Spec], does: Does) -> Option<Access> {
     if specs.is_empty() {
         return Some(Access::Unknown);
@@ -390,7 +392,7 @@ fn access(specs: &[&Spec], does: Does) -> Option<Access> {
     pattern(specs, does).map(Pattern::access)
 }
 
-/// The payload of an operation, if all jobs have the same.
+/// Payload of an operation, if all jobs have the same.
 fn block(specs: &[&Spec], does: Does) -> Option<Bytes> {
     let index = usize::from(does == Does::Write);
     let blocks = specs.first()?.blocks;
@@ -399,15 +401,15 @@ fn block(specs: &[&Spec], does: Does) -> Option<Bytes> {
     blocks[index].filter(|_| is_one)
 }
 
-/// Factor by which the rate by the payload may differ from the operations in a second, which the last, short
-/// operation of a file and the rounding of both do not reach.
+/// Factor by which the operations per second may differ from the rate over the payload. The last, short operation of
+/// a file and the rounding of both figures cause smaller differences.
 const DIFFERENCE: f64 = 1.25;
 
-/// What is wrong where the operations in a second do not fit the rate.
+/// A sentence for the user, if the operations per second do not fit the rate.
 fn contradicts(row: &DiskRow) -> Option<String> {
     let (operations, block) = (row.operations?, row.block?);
     let by_rate = row.bytes_per_sec / block.0 as f64;
-    // fio cuts its figure of operations to a whole number.
+    // fio truncates the operations per second to a whole number.
     let is_near =
         by_rate <= (operations + 1.0) * DIFFERENCE && operations <= by_rate * DIFFERENCE + 1.0;
     (!is_near).then(|| {
@@ -418,7 +420,7 @@ fn contradicts(row: &DiskRow) -> Option<String> {
     })
 }
 
-/// What the jobs that do such operations do, if all do the same.
+/// The pattern of the jobs that do operations of this kind, if all have the same.
 fn pattern(specs: &[&Spec], does: Does) -> Option<Pattern> {
     let mut patterns =
         specs.iter().filter_map(|spec| spec.pattern()).filter(|pattern| match does {
@@ -430,7 +432,7 @@ fn pattern(specs: &[&Spec], does: Does) -> Option<Pattern> {
     patterns.all(|other| other.random == first.random).then_some(first)
 }
 
-/// Whether the command bypassed the cache.
+/// Whether the command bypassed the cache; `None` if unknown.
 fn direct(command: &str) -> Option<bool> {
     let words = command.split_whitespace().map(|word| word.trim_start_matches('-'));
     let mut words = words.skip_while(|word| !word.ends_with("fio"));

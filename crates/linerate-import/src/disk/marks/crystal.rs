@@ -1,4 +1,4 @@
-//! CrystalDiskMark's report, saved or copied.
+//! The report of CrystalDiskMark, saved to a file or copied.
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
@@ -9,7 +9,7 @@ use super::lines::{
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, figure, outcome, positive};
 
-/// CrystalDiskMark's report.
+/// The format of CrystalDiskMark's report.
 pub(crate) static CRYSTAL: Format = Format {
     id: "crystaldiskmark",
     label: "CrystalDiskMark, text",
@@ -29,16 +29,16 @@ pub(crate) static CRYSTAL: Format = Format {
 };
 
 const NAME: &str = "CrystalDiskMark ";
-/// Sequential rows of versions 3 to 6 do not name their payload: 128 KiB with a depth, else 1 MiB.
+/// Payload of sequential rows of versions 3 to 6, which do not print it: 128 KiB if the row has a depth, else 1 MiB.
 //= CrystalDiskMark 5.1.2, DiskBench.cpp: "-b128K -d5 -o%d -t%d" for "Sequential Read Multi", "-b1M -d5 -o1 -t1"
 //= CrystalDiskMark 3.0, readme: "Sequential Read/Write (Block Size = 1024 KB)"
 const WITH_DEPTH: Bytes = Bytes(128 << 10);
 const WITHOUT_DEPTH: Bytes = Bytes(1 << 20);
-/// Bytes of the MB of rates.
+/// Number of bytes in the MB of rates.
 //= the report itself: "MB/s = 1,000,000 bytes/s"
 const MB: f64 = 1e6;
 
-/// The version in the heading.
+/// The version in the heading of a report.
 fn version(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix(NAME)?;
     let version = rest.split_whitespace().next()?;
@@ -46,7 +46,7 @@ fn version(line: &str) -> Option<&str> {
     (digit && rest.contains("hiyohiyo")).then_some(version)
 }
 
-/// Whether the heading begins with a line of dashes here.
+/// Whether a text begins with a line of dashes and then the heading.
 fn ruled(text: &str) -> bool {
     let mut lines = text.lines();
     let is_rule = lines.next().is_some_and(|line| line.starts_with("------"));
@@ -58,7 +58,7 @@ fn is_row(line: &str) -> bool {
     line.split_whitespace().nth(1).is_some_and(|size| size.ends_with("iB"))
 }
 
-/// Whether a line is a row of versions 3 to 6, which say in each whether it reads or writes.
+/// Whether a line is a row of versions 3 to 6, in which each row says whether it reads or writes.
 fn is_old_row(line: &str) -> bool {
     line.contains(" MB/s") && Line::of(line).is_some_and(|row| row.does.is_some())
 }
@@ -67,14 +67,14 @@ fn is_old_row(line: &str) -> bool {
 struct Reader {
     version: Option<String>,
     does: Option<Does>,
-    /// What the rows that were read measure.
+    /// The tests of the rows that were read.
     lines: Vec<Asks>,
     disk: Disk,
-    /// Seconds that each run lasts.
+    /// Length of each run in seconds.
     seconds: Option<f64>,
     zero: usize,
-    /// Whether the line with the system has been read, which is the last but a comment.
-    last: bool,
+    /// Whether the line with the operating system was read; only a comment may follow it.
+    has_system: bool,
     found: Found,
 }
 
@@ -89,12 +89,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 impl Reader {
-    /// Takes a line; `false` if it is behind the report.
+    /// Reads a line; `false` if it follows the report.
     fn takes(&mut self, line: u64, text: &str) -> bool {
         if let Some(version) = version(text) {
             self.version = Some(version.to_owned());
         } else if let Some(does) = section(text) {
-            // The rows of a kind again are those of another run, without a heading.
+            // A second section of the same kind belongs to another run, whose heading is missing.
             if self.disk.rows.iter().any(|row| row.does == does) {
                 return false;
             }
@@ -112,9 +112,9 @@ impl Reader {
         } else if let Some(time) = value(text, "Time") {
             self.seconds = measured(time);
         } else if passed(text) {
-            self.last |= value(text, "OS").is_some();
-        } else if self.last || !self.disk.rows.is_empty() && is_prose(text) {
-            // Behind the rows only lines about the system follow, all of them known.
+            self.has_system |= value(text, "OS").is_some();
+        } else if self.has_system || !self.disk.rows.is_empty() && is_prose(text) {
+            // After the rows only known lines about the system follow.
             return false;
         } else {
             self.found.notes.strange(line, text);
@@ -134,7 +134,7 @@ impl Reader {
         let mut row = DiskRow::new(result.access, does, rate);
         row.operations = result.operations;
         row.mean = result.mean;
-        // Rows without a depth are of one thread that waits for each operation.
+        // A row without a depth is measured by one thread that waits for each operation.
         row.depth = Some(result.depth.unwrap_or(1));
         row.threads = Some(result.threads.unwrap_or(1));
         row.block = result.block.or_else(|| unnamed(result));
@@ -152,10 +152,10 @@ impl Reader {
             let what = format!("{} rows of 0 MB/s are left out: they were not measured", self.zero);
             self.found.notes.at(line, what);
         }
-        if !self.last {
+        if !self.has_system {
             self.found.notes.at(line, "the end of the report is missing");
         }
-        // Its files are opened without the cache of the system.
+        // CrystalDiskMark opens its files without the cache of the operating system.
         //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING
         self.disk.direct = Some(true);
         self.found.tool = Tool { name: "CrystalDiskMark".to_owned(), version: self.version };
@@ -164,7 +164,7 @@ impl Reader {
     }
 }
 
-/// Payload of a row that does not name it.
+/// Payload of a row that does not print it.
 fn unnamed(result: &Line) -> Option<Bytes> {
     if result.access != Access::Sequential {
         return None;
@@ -172,7 +172,7 @@ fn unnamed(result: &Line) -> Option<Bytes> {
     Some(if result.depth.is_some() { WITH_DEPTH } else { WITHOUT_DEPTH })
 }
 
-/// Seconds of `Measure 5 sec / Interval 5 sec`.
+/// Seconds in `Measure 5 sec / Interval 5 sec`.
 fn measured(text: &str) -> Option<f64> {
     let (seconds, _) = text.strip_prefix("Measure ")?.split_once(" sec")?;
     positive(figure(seconds)?)

@@ -1,7 +1,7 @@
-//! KDiskMark's report. Its figures are those of fio, converted.
+//! The report of KDiskMark. Its figures are those of fio, converted.
 //!
-//! What it calls MB/s are KiB/s of fio, divided by 1000 (by 1024 up to 1.5.0). Each row is checked against its
-//! operations in a second.
+//! Its MB/s are KiB/s of fio divided by 1000 (up to 1.5.0, by 1024). Each rate is checked against the operations per
+//! second in its row.
 
 use linerate_record::reported::{Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
@@ -10,7 +10,7 @@ use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section
 use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, outcome, positive};
 
-/// KDiskMark's report.
+/// The format of KDiskMark's report.
 pub(crate) static KDISK: Format = Format {
     id: "kdiskmark",
     label: "KDiskMark, text",
@@ -20,7 +20,7 @@ pub(crate) static KDISK: Format = Format {
     unknown: "How long each row was measured (fio stops after one pass over the file) and whether the cache was \
               bypassed.",
     starts: |at| {
-        // A link to the program is no report.
+        // A line with only a link to the program is not a report.
         let mut head = at.text.lines().skip(1).take(HEAD_LINES);
         version(at.line).is_some()
             || is_without_version(at.line) && head.any(|line| section(line).is_some())
@@ -34,28 +34,28 @@ pub(crate) static KDISK: Format = Format {
 const NAME: &str = "KDiskMark (";
 /// The heading of a report without a version, as in the README.
 const WITHOUT_VERSION: &str = "KDiskMark: https://";
-/// Bytes of what it calls MB, by the first version that does so.
+/// Number of bytes in its MB, each with the first version that uses it.
 //= KDiskMark 1.4.1 and 1.5.0, benchmark.cpp: value("bw").toInt() / 1024.0; since 1.5.1: / 1000.0
 const UNITS: &[(Version, f64)] = &[((1, 5, 1), 1024.0 * 1000.0), ((0, 0, 0), 1024.0 * 1024.0)];
-/// Bytes of an MB, should a version come to divide rightly.
+/// Number of bytes in a real MB, for a later version that may divide correctly.
 const MB: f64 = 1e6;
-/// Share by which a rate and operations of the same row may differ by rounding. The units differ by 2.4 %.
+/// Share by which rate and operations of a row may differ because of rounding. The units differ by 2.4 %.
 const AGREES: f64 = 0.01;
-/// The first version that counts all threads of a row.
+/// The first version whose rates include all threads of a row.
 //= KDiskMark 3.2.0, benchmark.cpp: `jobs.takeAt(i)` takes every second job of the list that it shortens; 3.3.0
 //= asks fio for the sum, `--group_reporting`
 const COUNTS_THREADS: Version = (3, 3, 0);
 
-/// The first version of which the times are those of completion, without the time to submit.
+/// The first version whose times are those of completion, without the time to submit.
 //= KDiskMark 3.1.4, benchmark.cpp: "lat_ns"; 3.2.0: "clat_ns"
 const COMPLETION_ONLY: Version = (3, 2, 0);
-/// Share of the depth that operations in flight have at least, if their times are whole: fio submits the next
+/// Lowest share of the requested depth that must be in flight if times are of whole operations: fio submits the next
 /// operation when one is completed.
 const IN_FLIGHT: f64 = 0.8;
 
 type Version = (u32, u32, u32);
 
-/// The version in the heading.
+/// The version in the heading of a report.
 fn version(line: &str) -> Option<&str> {
     let (version, _) = line.trim().strip_prefix(NAME)?.split_once(')')?;
     version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
@@ -65,10 +65,10 @@ fn is_without_version(line: &str) -> bool {
     line.trim_start().starts_with(WITHOUT_VERSION)
 }
 
-/// Lines behind a heading without a version within which the report begins.
+/// Number of lines after a heading without a version within which the report must begin.
 const HEAD_LINES: usize = 8;
 
-/// Whether a line is a row of this program, which writes `1 MiB` where CrystalDiskMark has `1MiB`.
+/// Whether a line is a row of KDiskMark, which writes `1 MiB` where CrystalDiskMark writes `1MiB`.
 fn is_row(line: &str) -> bool {
     line.split_whitespace().nth(2).is_some_and(|unit| unit.ends_with("iB"))
 }
@@ -83,14 +83,14 @@ fn parts(version: &str) -> Version {
 struct Reader {
     version: String,
     does: Option<Does>,
-    /// The sections that were begun.
+    /// The kinds of operations whose sections have begun.
     done: Vec<Does>,
-    /// Whether the line with the system has been read, which is the last but a comment.
-    last: bool,
+    /// Whether the line with the operating system was read; only a comment may follow it.
+    has_system: bool,
     rows: Vec<(u64, DiskRow)>,
     test: Test,
     target: String,
-    /// Whether each figure is the mean of the runs, and not the best of them.
+    /// Whether each figure is the mean of the runs, and not of the best run.
     means: bool,
     zero: usize,
     mixed: usize,
@@ -108,14 +108,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 impl Reader {
-    /// Takes a line; `false` if it is behind the report.
+    /// Reads a line; `false` if it follows the report.
     fn takes(&mut self, line: u64, text: &str) -> bool {
         if let Some(version) = version(text) {
             version.clone_into(&mut self.version);
         } else if is_without_version(text) {
             self.found.notes.at(line, "the report has no version");
         } else if let Some(does) = section(text) {
-            // The rows of a kind again are those of another run, without a heading.
+            // A second section of the same kind belongs to another run, whose heading is missing.
             if self.done.contains(&does) {
                 return false;
             }
@@ -129,13 +129,13 @@ impl Reader {
         } else if let Some(profile) = value(text, "Profile") {
             self.means = profile.starts_with("Default");
         } else if let Some(target) = value(text, "Target") {
-            // `/ 4% (31.72/748.08 GiB) [model]`
+            // A line such as `/ 4% (31.72/748.08 GiB) [model]`.
             let path = target.split_whitespace().take_while(|word| !word.ends_with('%'));
             self.target = path.collect::<Vec<_>>().join(" ");
         } else if passed(text) {
-            self.last |= value(text, "OS").is_some();
-        } else if self.last || !self.rows.is_empty() && is_prose(text) {
-            // Behind the rows only lines about the system follow, all of them known.
+            self.has_system |= value(text, "OS").is_some();
+        } else if self.has_system || !self.rows.is_empty() && is_prose(text) {
+            // After the rows only known lines about the system follow.
             return false;
         } else {
             self.found.notes.strange(line, text);
@@ -197,7 +197,7 @@ impl Reader {
         Ok(self.found)
     }
 
-    /// Says which rows are left out, and why.
+    /// Adds notes about the rows that are left out, and why.
     fn say_left_out(&mut self, line: u64) {
         let reasons = [
             (self.zero, "were not measured"),
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Leaves out times that cannot be those of whole operations.
+    /// Removes times that cannot be those of whole operations.
     fn drop_partial_times(&mut self, line: u64) {
         if !self.version.is_empty() && parts(&self.version) < COMPLETION_ONLY {
             return;
@@ -235,7 +235,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of what the report calls MB: by its version, else by operations in a second.
+    /// Number of bytes in the report's MB: by its version, or else by the operations per second.
     fn unit(&self) -> Result<f64, String> {
         let agree = |unit: f64| {
             let mut rows = self.rows.iter();
@@ -256,7 +256,7 @@ impl Reader {
         Ok(if is_right { MB } else { expected })
     }
 
-    /// Converts the rates; returns the bytes of what the report calls MB.
+    /// Converts the rates; returns the number of bytes in the report's MB.
     fn convert(&mut self, line: u64) -> Result<f64, String> {
         let unit = self.unit()?;
         for (at, row) in &mut self.rows {
@@ -276,12 +276,12 @@ impl Reader {
     }
 }
 
-/// Whether the rate of a row, in units of these bytes, is its operations times their payload; `None` if the row
-/// does not have both, or digits enough.
+/// Whether the rate of a row, in units of `unit` bytes, is its operations times their payload; `None` if a figure is
+/// missing, or has too few digits.
 fn agrees(row: &DiskRow, unit: f64) -> Option<bool> {
     let Bytes(block) = row.block?;
     let by_operations = row.operations? * block as f64;
-    // Rates have three decimals, operations have one.
+    // Rates are rounded to three decimals, operations to one.
     let rounding = 0.0005 / row.bytes_per_sec + 0.05 / row.operations?;
     if rounding > AGREES {
         return None;
@@ -290,9 +290,9 @@ fn agrees(row: &DiskRow, unit: f64) -> Option<bool> {
     Some((share - 1.0).abs() <= AGREES)
 }
 
-/// Whether operations in flight, by rate and time, are as many as were asked.
+/// Whether at least as many operations were in flight, by rate and time, as whole operations need; `None` if unknown.
 fn is_whole(row: &DiskRow) -> Option<bool> {
-    let asked = f64::from(row.depth?) * f64::from(row.threads?);
+    let requested = f64::from(row.depth?) * f64::from(row.threads?);
     let in_flight = row.operations? * row.mean?.secs();
-    Some(in_flight >= asked * IN_FLIGHT)
+    Some(in_flight >= requested * IN_FLIGHT)
 }

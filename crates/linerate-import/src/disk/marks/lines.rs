@@ -1,10 +1,10 @@
-//! The lines that the reports of both programs have.
+//! Lines that the reports of CrystalDiskMark and KDiskMark have in common.
 
 use crate::reading::{figure, positive, size, time};
 use linerate_record::reported::{Access, Does};
 use linerate_units::{Bytes, Nanos};
 
-/// Starts of lines that have nothing that is read here.
+/// Starts of lines that have nothing to read.
 const PASSED: &[&str] = &[
     "* ",
     "---",
@@ -18,39 +18,39 @@ const PASSED: &[&str] = &[
     "Profile",
 ];
 
-/// Most rows of a report; it has at most 12.
+/// Largest number of rows that are read of a report; real reports have at most 12.
 pub(super) const MOST_ROWS: usize = 64;
 
-/// One line with a result, as written.
+/// A line with a result, in the units of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Result {
     pub(super) access: Access,
-    /// The kind of operation, where the line itself has it.
+    /// Whether it reads or writes, if the line itself says so.
     pub(super) does: Option<Does>,
-    /// Payload of an operation, where the line has it.
+    /// Payload of an operation, if the line has it.
     pub(super) block: Option<Bytes>,
-    /// Operations in flight of each thread, where the line has them.
+    /// Operations that each thread keeps in flight, if the line has them.
     pub(super) depth: Option<u32>,
     pub(super) threads: Option<u32>,
     /// The number before `MB/s`.
     pub(super) rate: f64,
-    /// Operations in a second.
+    /// Operations per second.
     pub(super) operations: Option<f64>,
     /// Mean time of an operation.
     pub(super) mean: Option<Nanos>,
 }
 
-/// What a line measures: two lines of one report differ in it.
+/// The test of a line: order, kind, payload, depth and threads. No two lines of a report have the same test.
 pub(super) type Asks = (Access, Option<Does>, Option<Bytes>, Option<u32>, Option<u32>);
 
 impl Result {
-    /// What the line measures.
+    /// The test that the line is about.
     pub(super) fn asks(&self) -> Asks {
         (self.access, self.does, self.block, self.depth, self.threads)
     }
 
-    /// Of `  SEQ    1MiB (Q=  8, T= 1):   804.157 MB/s [    766.9 IOPS] < 10402.77 us>`, and of the older
-    /// `   Random Read 4KB (QD=32) :   271.859 MB/s [ 66371.9 IOPS]`.
+    /// Reads `  SEQ    1MiB (Q=  8, T= 1):   804.157 MB/s [    766.9 IOPS] < 10402.77 us>`, or a line of an older
+    /// version: `   Random Read 4KB (QD=32) :   271.859 MB/s [ 66371.9 IOPS]`.
     pub(super) fn of(line: &str) -> Option<Self> {
         let (left, right) = line.split_once(" MB/s")?;
         let (label, rate) = left.rsplit_once(':')?;
@@ -77,7 +77,7 @@ impl Result {
         Some(Self {
             access,
             does,
-            // KB here are 1024 bytes: MB/s by IOPS of the same line shows it.
+            // KB are 1024 bytes here: MB/s over IOPS of the same line proves it.
             block: if block.is_empty() { None } else { Some(size(&block)?) },
             depth: among(queues, &["Q=", "QD="]),
             threads: among(queues, &["T="]),
@@ -88,7 +88,7 @@ impl Result {
     }
 }
 
-/// The number behind one of the keys in `Q=  8, T= 1`.
+/// The number after one of the keys in a text such as `Q=  8, T= 1`.
 fn among(text: &str, keys: &[&str]) -> Option<u32> {
     text.split(',').find_map(|part| {
         let part = part.trim();
@@ -102,7 +102,7 @@ fn between(text: &str, start: char, end: &str) -> Option<f64> {
     figure(rest.split_once(end)?.0)
 }
 
-/// The heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.
+/// The kind of operation in the heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.
 pub(super) fn section(line: &str) -> Option<Does> {
     let line = line.trim();
     [("[Read]", Does::Read), ("[Write]", Does::Write), ("[Mix]", Does::Mix)]
@@ -110,7 +110,7 @@ pub(super) fn section(line: &str) -> Option<Does> {
         .find_map(|(start, does)| line.starts_with(start).then_some(does))
 }
 
-/// Whether a report without its heading begins here: with a section, and a row of the program.
+/// Whether a report whose heading is missing begins here: with a section, and then a row of the program.
 pub(super) fn is_headless(text: &str, is_row: fn(&str) -> bool) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
@@ -120,19 +120,19 @@ pub(super) fn is_headless(text: &str, is_row: fn(&str) -> bool) -> bool {
             .is_some_and(|line| is_row(line) && Result::of(line).is_some())
 }
 
-/// Whether a line that is not understood is no row that was damaged.
+/// Whether a line that is not understood is prose, and not a damaged row.
 pub(super) fn is_prose(line: &str) -> bool {
     !line.starts_with(' ') && !line.contains("B/s")
 }
 
-/// The line `Test: 1 GiB (x5) [C: 4% (79/1862GiB)]`.
+/// What a line such as `Test: 1 GiB (x5) [C: 4% (79/1862GiB)]` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Test {
-    /// Size of the file.
+    /// Size of the test file.
     pub(super) file: Option<Bytes>,
-    /// Runs of each row.
+    /// Number of runs of each row.
     pub(super) loops: Option<u32>,
-    /// The drive; empty if the line has none.
+    /// The drive that was tested; empty if the line has none.
     pub(super) drive: String,
 }
 
@@ -154,13 +154,13 @@ impl Test {
     }
 }
 
-/// The text behind a key and a colon.
+/// The text after a key and a colon.
 pub(super) fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.trim_start().strip_prefix(key)?;
     Some(rest.trim_start().strip_prefix(':')?.trim())
 }
 
-/// Whether a line is one of those that have nothing to read.
+/// Whether a line has nothing to read.
 pub(super) fn passed(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || PASSED.iter().any(|start| line.starts_with(start))

@@ -1,4 +1,4 @@
-//! CrystalDiskMark, and KDiskMark, which writes nearly the same report.
+//! The reports of CrystalDiskMark and KDiskMark, which are nearly the same.
 
 mod crystal;
 mod kdisk;

@@ -1,4 +1,4 @@
-//! The traps of both reports, one by one.
+//! Each difficulty of the reports of CrystalDiskMark and KDiskMark has a test here.
 
 use linerate_record::reported::{Disk, Does, Measured};
 
@@ -48,7 +48,7 @@ fn a_report_of_kdiskmark_that_divides_rightly_is_not_corrected() {
     let parsed = kdisk("4.0.0", &right, "Default").unwrap();
     assert_eq!(rate(&disk(&parsed).rows[0]), 521_142_000);
     assert!(!notes(&parsed).contains("converted"));
-    // Neither unit agrees: that of the version is taken, and it is said.
+    // Neither unit agrees with the operations: that of the version is used, with a note.
     let wrong = ONE.replace("508.897", "400.000");
     let parsed = kdisk("3.0.0", &wrong, "Default").unwrap();
     assert_eq!(rate(&disk(&parsed).rows[0]), 400 * 1_024_000);
@@ -85,7 +85,7 @@ fn times_of_completion_alone_are_left_out() {
         let row = ONE.replace("13840.05", micros);
         disk(&kdisk(version, &row, "Demo").unwrap()).rows[0].mean.is_some()
     };
-    // 497 operations in a second of 12.878 ms are 6.4 in flight, 0.8 of 8.
+    // 497 operations per second of 12.878 ms each are 6.4 in flight, 0.8 of 8.
     assert!(mean("3.2.0", "12880.00"));
     assert!(!mean("3.2.0", "12870.00"));
     assert!(mean("3.1.4", "12870.00"));
@@ -142,7 +142,7 @@ fn a_row_that_is_not_understood_becomes_a_note() {
     assert!(notes(&parsed).contains("not understood: `Sequential 1MiB (Q=  1, T= 1):"));
 }
 
-/// The start of a report in the README of KDiskMark, of 2020.
+/// The start of a report in the README of KDiskMark, from 2020.
 const README: &str = "                             KDiskMark: https://github.com/JonMagon/KDiskMark
 -----------------------------------------------------------------------------
 * MB/s = 1,000,000 bytes/s [SATA/600 = 600,000,000 bytes/s]
@@ -160,7 +160,7 @@ Profile: Default
 fn a_report_of_kdiskmark_without_a_version_needs_operations_to_prove_its_unit() {
     let parsed = read(README.as_bytes()).unwrap();
     assert_eq!(parsed.parts[0].tool.version, None);
-    // A version that may be older than 3.3.0 counts a part of the threads only.
+    // A version that may be older than 3.3.0 counts only some of the threads.
     assert_eq!(disk(&parsed).rows.len(), 1);
     assert_eq!(rate(&disk(&parsed).rows[0]), (528.053 * 1_048_576.0_f64).round() as u64);
     let said = notes(&parsed);

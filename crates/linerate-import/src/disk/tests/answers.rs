@@ -1,4 +1,4 @@
-//! Pastes about disks, from their text to the headline.
+//! Tests from the text about a disk to the headline of its answer.
 
 use linerate_explain::{Answered, Headline, Material, explain};
 use linerate_plan::path::Side;
@@ -6,7 +6,7 @@ use linerate_record::reported::Source;
 
 use crate::{merge, read};
 
-/// The headline of a paste.
+/// The headline for a text, imported as an output of the near host.
 fn headline(text: &str) -> Headline {
     let mut material = Material::default();
     for part in read(text.as_bytes()).unwrap().parts {
@@ -56,13 +56,13 @@ fn a_flush_after_each_write_is_the_limit() {
         "1/90 = 11.1 ms for a write: the write itself takes 22.5 us, the flush 11.1 ms"
     );
     assert!(found.evidence[1].contains("5400 turns a minute"), "{:?}", found.evidence);
-    // Without the command, the counts say that each write was flushed.
+    // Without the command, the counts show that each write was flushed.
     let (_, bare) = text.split_once('\n').unwrap();
     assert_eq!(limit(bare), Some("disk-sync"));
-    // Without the times of the flushes, the command does.
+    // Without the times of the flushes, the command shows it.
     let cut = text.split("  fsync/").next().unwrap();
     assert_eq!(limit(cut), Some("disk-sync"));
-    // Without either, nothing shows it.
+    // Without command and times, nothing shows that writes were flushed.
     let (_, neither) = cut.split_once('\n').unwrap();
     assert_eq!(limit(neither), None);
 }
@@ -76,7 +76,7 @@ const SLOW: &str = "  read: IOPS=90, BW=360KiB/s (369kB/s)(21.1MiB/60010msec)
 fn the_same_rate_of_slow_reads_is_the_disk() {
     let text = fio("fio --name=job --rw=randread --bs=4k --direct=1", "randread", "psync", 1, SLOW);
     assert_eq!(limit(&text), Some("disk-latency"));
-    // From the command alone, and from the results alone.
+    // First with the command alone, then with the results alone.
     let (command, _) = text.split_once('\n').unwrap();
     assert_eq!(limit(&format!("{command}\n{SLOW}")), Some("disk-latency"));
     assert_eq!(headline(SLOW).stands, Answered::Unknown);
@@ -168,7 +168,7 @@ fn a_read_faster_than_a_rotating_disk_was_in_memory() {
     let writes = headline(&format!("{LSBLK}# dd if=/dev/zero of=/srv/f bs=1M count=4000\n{end}"));
     assert!(writes.next.unwrap().command.unwrap_or_default().contains("oflag=direct"));
     assert_eq!(writes.cause, Some("disk-page-cache"));
-    // The way is unknown without the command; the rate is too high each way.
+    // Without the command it is unknown whether it read or wrote; the rate is too high for either.
     let (_, last) = end.split_once("records out\n").unwrap();
     for bare in [format!("{end}{LSBLK}"), format!("{last}{LSBLK}")] {
         assert_eq!(limit(&bare), Some("disk-page-cache"), "{bare}");

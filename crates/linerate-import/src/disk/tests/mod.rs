@@ -1,4 +1,4 @@
-//! What the readers of this folder have in common: samples of real outputs, and hostile changes of them.
+//! Tests that are the same for all readers of this folder: samples of real outputs, and damaged copies of them.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use linerate_record::reported::{Disk, DiskRow, Measured};
 
 use crate::{Parsed, read};
 
-/// One sample: its format, its name, and its bytes.
+/// A sample of an output: the id of its format, the name of its file, and its bytes.
 type Sample = (&'static str, &'static str, &'static [u8]);
 
 macro_rules! samples {
@@ -34,7 +34,7 @@ const SAMPLES: &[Sample] = samples! {
     "iostat": "12.6.1.txt";
 };
 
-/// All that was read, in a form for people.
+/// All that was read from a text, one line per result, for snapshots.
 pub(super) fn shown(parsed: &Parsed) -> String {
     let mut text = String::new();
     for part in &parsed.parts {

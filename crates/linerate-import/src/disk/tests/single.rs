@@ -1,4 +1,4 @@
-//! The traps of the programs that have one file each here.
+//! Difficulties of the programs that have one module each: DiskSpd, dd and others.
 
 use linerate_record::reported::{Access, Does};
 
@@ -38,7 +38,7 @@ fn the_command_says_which_way_dd_went() {
         way("dd if=f of=/dev/null iflag=direct,x"),
         (Does::Read, sequential, bytes, Some(true), false)
     );
-    // The flags of the other side bypass nothing.
+    // `oflag` does not apply to the input, so reads went through the cache.
     assert_eq!(
         way("dd if=f of=/dev/null oflag=direct"),
         (Does::Read, sequential, bytes, Some(false), false)

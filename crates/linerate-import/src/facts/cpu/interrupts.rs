@@ -1,4 +1,4 @@
-//! `/proc/interrupts`.
+//! Reads the file `/proc/interrupts`.
 
 use linerate_facts::irq::Irq;
 use linerate_facts::parse::interrupts;
@@ -22,7 +22,7 @@ pub(crate) static INTERRUPTS: Format = Format {
     ..Format::FACTS
 };
 
-/// CPUs that are looked at to recognise a head: a line may have thousands.
+/// Number of CPUs that are checked to recognise the heading: a line may have thousands.
 const LOOKED_AT: usize = 32;
 
 fn cpu(word: &str) -> Option<u32> {
@@ -49,17 +49,17 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("/proc/interrupts")
 }
 
-/// The interrupt of a line, if it is numbered; an error if the line is not understood.
+/// The interrupt in a line, or `None` if it has no number; an error if the line is not understood.
 fn irq(head: Line<'_>, cpus: usize, line: Line<'_>) -> Result<Option<Irq>, ()> {
     let (label, _) = line.pair().ok_or(())?;
     if label.contains(' ') {
         return Err(());
     }
-    // Those of the CPUs themselves: `LOC`.
+    // Interrupts of the CPUs themselves have a name instead of a number: `LOC`.
     if small(label).is_none() {
         return Ok(None);
     }
-    // Each CPU has a blank and a digit.
+    // The count of each CPU needs at least a blank and a digit.
     if line.text.len() < cpus * 2 {
         return Err(());
     }

@@ -1,4 +1,4 @@
-//! `lscpu`.
+//! Reads the output of `lscpu`.
 
 use linerate_facts::cpu::Cache;
 use linerate_units::Bytes;
@@ -16,7 +16,7 @@ pub(crate) static LSCPU: Format = Format {
         published: OpenNebula/one issue 3256 (an old version, four nodes)",
     unknown: "Which CPUs share a core or a package is not in it: lscpu -e has that.",
     starts: |at| {
-        // Often only the lines about nodes are pasted: `lscpu | grep NUMA`.
+        // Often only the lines about NUMA nodes are pasted: `lscpu | grep NUMA`.
         let is_node = at.line.starts_with("NUMA node") && at.line.contains("(s):");
         at.line.starts_with("Architecture:") || is_node
     },
@@ -24,7 +24,7 @@ pub(crate) static LSCPU: Format = Format {
     ..Format::FACTS
 };
 
-/// Hypervisors by the names of lscpu, with those used here.
+/// Names of hypervisors in lscpu, each with the name that linerate uses.
 //= util-linux, sys-utils/lscpu-virt.c: hv_vendors
 const HYPERVISORS: [(&str, &str); 8] = [
     ("KVM", "KVM"),
@@ -39,7 +39,7 @@ const HYPERVISORS: [(&str, &str); 8] = [
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
-    // CPUs that were not given to a node yet.
+    // Number of CPUs that may still be assigned to nodes.
     let mut left = MOST;
     let mut count = None;
     reading.each(|reading, line| {
@@ -49,7 +49,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         take(reading, &mut left, line)
     });
-    // Of `lscpu | grep "CPU(s)"` only the number may be left.
+    // After `lscpu | grep "CPU(s)"` only the number of CPUs may be known.
     let processors = &mut reading.facts.processors;
     if let Some(count) = count.filter(|_| processors.cpus.is_empty()) {
         processors.cpus = numbered(&(0..count).collect::<Vec<u32>>());
@@ -58,15 +58,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for cache in &mut reading.facts.processors.caches {
         cache.shared_by = count.checked_div(cache.count).unwrap_or(0);
     }
-    // A cache that is shared unevenly has no number of CPUs.
+    // If a cache is shared unevenly, the number of CPUs that share it is unknown: it is left out.
     reading.facts.processors.caches.retain(|cache| cache.shared_by * cache.count == count);
     reading.found("lscpu")
 }
 
-/// Reads a line; `None` if it is not understood. Most lines hold no fact that is used here.
+/// Reads a line; `None` if it is not understood. Most lines have no fact that linerate uses.
 fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> Option<()> {
     let Some((key, value)) = line.pair() else {
-        // Flags that were wrapped.
+        // A line of flags that was wrapped.
         return line.is_indented().then_some(());
     };
     let processors = &mut reading.facts.processors;
@@ -92,7 +92,7 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> Option<(
             node(processors, id)?.cpus = Some(ids);
         }
         _ => {
-            // Versions below 2.34 do not say how many there are.
+            // lscpu before 2.34 does not print the number of instances.
             let cache = key.strip_suffix(" cache").and_then(|name| cache(name, value));
             processors.caches.extend(cache.filter(|_| processors.caches.len() < 16));
         }
@@ -100,7 +100,7 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> Option<(
     Some(())
 }
 
-/// `L1d`, `96 KiB (2 instances)`: the size of all together.
+/// Reads the name `L1d` and the value `96 KiB (2 instances)`, which is the size of all instances together.
 fn cache(name: &str, value: &str) -> Option<Cache> {
     let name = name.strip_prefix('L')?;
     let (level, kind) = name.split_at_checked(1)?;
@@ -114,7 +114,7 @@ fn cache(name: &str, value: &str) -> Option<Cache> {
     let count = decimal(count.split(' ').next()?)?;
     let (number, unit) = size.split_once(' ')?;
     let unit = lookup(&[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)], unit)?;
-    // Sizes of all are rounded: 1.3 MiB in 40 instances is no whole number of bytes each.
+    // Sizes of all instances may be rounded: 1.3 MiB over 40 instances is not a whole number of bytes.
     let all = scaled(number, unit)?;
     let is_exact = !number.contains('.') && all.checked_rem(count)? == 0;
     Some(Cache {

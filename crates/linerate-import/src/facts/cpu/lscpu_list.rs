@@ -1,4 +1,4 @@
-//! `lscpu -e`: a line for each CPU.
+//! Reads the output of `lscpu -e`: one line for each CPU.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ pub(crate) static LSCPU_LIST: Format = Format {
     ..Format::FACTS
 };
 
-/// Largest number of CPUs of one core.
+/// Largest number of CPUs (hardware threads) of one core.
 const THREADS: usize = 64;
 
-/// The columns that facts are made of, by their place.
+/// Places of the columns that are read.
 #[derive(Default)]
 struct Columns {
     node: Option<usize>,

@@ -1,4 +1,4 @@
-//! The programs and files that show processors, NUMA nodes and interrupts.
+//! Readers of programs and files that show processors, NUMA nodes and interrupts.
 
 mod interrupts;
 mod lscpu;
@@ -17,13 +17,13 @@ pub(crate) use numactl::NUMACTL;
 use super::entry;
 use linerate_facts::cpu::{Cpu, Node, Processors};
 
-/// The node with a number, which is added if it is new; `None` if there are too many.
+/// The NUMA node with this number, added if it is new; `None` if there are too many nodes.
 fn node(processors: &mut Processors, id: u32) -> Option<&mut Node> {
     let new = |id| Node { id, ..Node::default() };
     entry(&mut processors.nodes, id, |node| node.id, new)
 }
 
-/// CPUs of which only the numbers are known.
+/// CPUs with these numbers, of which nothing else is known.
 fn numbered(ids: &[u32]) -> Vec<Cpu> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();

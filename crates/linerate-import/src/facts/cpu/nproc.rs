@@ -1,4 +1,4 @@
-//! `nproc`: a number, which only the command before it explains.
+//! Reads the output of `nproc`: only a number, so that the command before it is needed to recognise it.
 
 use super::numbered;
 use crate::facts::lines::Reading;
@@ -34,7 +34,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.facts.processors.cpus = numbered(&ids);
     reading.lines.clear();
     let mut found = reading.found("nproc")?;
-    // The command, and the number.
+    // The output is the line of the command and the line of the number.
     found.used = Some(section.text.split_inclusive('\n').take(2).map(str::len).sum());
     Ok(found)
 }

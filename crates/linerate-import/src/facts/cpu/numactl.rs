@@ -1,4 +1,4 @@
-//! `numactl --hardware`.
+//! Reads the output of `numactl --hardware`.
 
 use linerate_units::Bytes;
 
@@ -21,7 +21,7 @@ pub(crate) static NUMACTL: Format = Format {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
-    // The numbers of the nodes above the columns of distances.
+    // Number of columns in the table of distances.
     let mut columns = 0;
     reading.each(|reading, line| {
         if line.number == section.line { Some(()) } else { take(reading, line, &mut columns) }
@@ -38,7 +38,7 @@ fn take(reading: &mut Reading<'_>, line: Line<'_>, columns: &mut usize) -> Optio
         return Some(());
     }
     let Some((key, value)) = line.pair() else {
-        // `node   0   1`
+        // The heading of the table of distances: `node   0   1`.
         let numbers = line.trimmed().strip_prefix("node ")?;
         *columns = numbers.split_whitespace().count();
         return Some(());
@@ -56,7 +56,7 @@ fn take(reading: &mut Reading<'_>, line: Line<'_>, columns: &mut usize) -> Optio
         }
         (id, None, None) => {
             let distances = numbers(value)?;
-            // A row that was cut does not say which nodes are missing.
+            // A truncated row does not show which nodes are missing.
             let is_whole = distances.len() == *columns;
             node(processors, small(id)?)?.distances = is_whole.then_some(distances)?;
         }
@@ -69,7 +69,7 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     text.split_whitespace().map(small).collect()
 }
 
-/// `773271 MB`, in units of 2^20 bytes.
+/// Bytes in a text such as `773271 MB`, where MB are 2^20 bytes.
 //= numactl, numactl.c: print_node_cpus and hardware, sizes shifted by 20
 fn megabytes(text: &str) -> Option<Bytes> {
     let number = decimal(text.strip_suffix(" MB")?)?;

@@ -37,13 +37,13 @@ fn lscpu_of_old_and_new_versions() {
 
 #[test]
 fn lscpu_tells_whether_clocks_may_rise() {
-    let told = |value: &str| {
+    let result_of = |value: &str| {
         let text = format!("{}Frequency boost: {value}\n", text("lscpu/old.txt"));
         let (all, _) = merged(&[&text]);
         (all.processors.turbo, ids(&all))
     };
-    assert_eq!(told("enabled"), (Some(true), vec![]));
-    assert_eq!(told("disabled"), (Some(false), vec!["turbo-off"]));
+    assert_eq!(result_of("enabled"), (Some(true), vec![]));
+    assert_eq!(result_of("disabled"), (Some(false), vec!["turbo-off"]));
 }
 
 #[test]

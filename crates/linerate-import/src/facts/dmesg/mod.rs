@@ -1,4 +1,4 @@
-//! Lines of the kernel's log about PCI Express bandwidth and links of ports.
+//! Reads lines of the kernel's log about PCI Express bandwidth and about links of ports.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ pub(crate) static DMESG: Format = Format {
         geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made up after their forms",
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
     starts: |at| {
-        // Most lines of most texts are none of these. A fall comes before the line with the name of the port.
+        // This quick test excludes most lines. The line about a downshift precedes the one that names the port.
         let is_link = at.line.contains("ink ") || at.line.contains("PCIe bandwidth");
         at.line.contains(DOWNSHIFT)
             || is_link && message(at.line).is_some_and(|message| fact(&message).is_some())
@@ -29,12 +29,12 @@ pub(crate) static DMESG: Format = Format {
     ..Format::FACTS
 };
 
-/// What the driver of a PHY says of a link that fell back to a lower speed, and what its port says when it is up.
+/// Texts about a link that fell back to a lower speed: of the PHY's driver, and of the port when its link is up.
 //= torvalds/linux, drivers/net/phy/phy-core.c: phy_check_downshift; drivers/net/phy/phy.c: phy_print_status
 const DOWNSHIFT: &str = ": Downshift occurred from negotiated speed ";
 const DOWNSHIFTED: &str = "(downshifted)";
 
-/// A message about a device: `[   10.6] mlx5_core 0000:01:00.0 eth0: text`.
+/// A message about a device, such as `[   10.6] mlx5_core 0000:01:00.0 eth0: text`.
 struct Message<'a> {
     driver: &'a str,
     address: Address,
@@ -45,7 +45,7 @@ struct Message<'a> {
 
 fn message(line: &str) -> Option<Message<'_>> {
     let (at, address) = line.match_indices(':').take(8).find_map(|(at, _)| {
-        // `0000:01:00.0` may have a longer domain in front of the first colon.
+        // The first colon is within the address `0000:01:00.0`, whose domain may have more digits.
         let start = line[..at].rfind(' ').map_or(0, |blank| blank + 1);
         let end = line[start..].find([' ', ',']).map_or(line.len(), |blank| start + blank);
         let word = line.get(start..end)?;
@@ -59,29 +59,30 @@ fn message(line: &str) -> Option<Message<'_>> {
     Some(Message {
         driver: driver.trim_end_matches(':'),
         address,
-        // A port that was just made has no name yet.
+        // A port that was just created has no name yet.
         port: if port.contains('(') { "" } else { port },
         text: text.trim(),
     })
 }
 
-/// What a message says.
+/// The fact that a message states.
 enum Fact {
-    /// The link as it runs and the best of the device, if it is slower than the best: and where.
+    /// The device's link as it runs. If it is slower than the device's best link: the place of the limit, and the
+    /// best link.
     Bandwidth { now: Link, limit: Option<(Address, Link)> },
-    /// A port has a link; speed in Mb/s if the message has it.
+    /// A port has a link; with the speed in Mb/s if the message has it.
     Up(Option<u64>),
     /// A port lost its link.
     Down,
 }
 
 fn fact(message: &Message<'_>) -> Option<Fact> {
-    // A slot for cards has a link, too.
+    // PCIe slots report links too; these are not links of ports.
     let is_slot = message.driver == "pcieport" || message.text.contains("Slot(");
     bandwidth(message.text).or_else(|| carrier(message.text).filter(|_| !is_slot))
 }
 
-/// `63.008 Gb/s available PCIe bandwidth (8.0 GT/s PCIe x8 link)`, or `..., limited by 8.0 GT/s PCIe x4 link at
+/// Reads `63.008 Gb/s available PCIe bandwidth (8.0 GT/s PCIe x8 link)`, or `..., limited by 8.0 GT/s PCIe x4 link at
 /// 0000:00:1c.0 (capable of 126.016 Gb/s with 16.0 GT/s PCIe x4 link)`.
 //= torvalds/linux, drivers/pci/pci.c: __pcie_print_link_status
 fn bandwidth(text: &str) -> Option<Fact> {
@@ -96,7 +97,7 @@ fn bandwidth(text: &str) -> Option<Fact> {
     Some(Fact::Bandwidth { now: link(now)?, limit: Some((at.parse().ok()?, link(best)?)) })
 }
 
-/// `8.0 GT/s PCIe x4`; before Linux 5.1 `8 GT/s x4`.
+/// Reads a link such as `8.0 GT/s PCIe x4`; before Linux 5.1 it is written as `8 GT/s x4`.
 fn link(text: &str) -> Option<Link> {
     let (speed, rest) = text.split_once(" GT/s ")?;
     let rest = rest.strip_prefix("PCIe ").unwrap_or(rest);
@@ -107,12 +108,13 @@ fn link(text: &str) -> Option<Link> {
     })
 }
 
-/// `NIC Link is Up 10 Gbps, Flow Control: RX`, `Link is up at 1000 Mbps, full duplex`, `Link up`, `Link is Down`.
+/// Reads a text such as `NIC Link is Up 10 Gbps, Flow Control: RX`, `Link is up at 1000 Mbps, full duplex`, `Link up`
+/// or `Link is Down`.
 fn carrier(text: &str) -> Option<Fact> {
     let lower = text.to_ascii_lowercase();
     let (_, rest) = lower.split_once("link ")?;
     if let Some(change) = rest.strip_prefix("change old ") {
-        // `link change old 0 new 10000`, of atlantic.
+        // The driver atlantic writes `link change old 0 new 10000`.
         let mbps = decimal(change.split_once(" new ")?.1.trim())?;
         return Some(if mbps == 0 { Fact::Down } else { Fact::Up(Some(mbps)) });
     }
@@ -124,7 +126,7 @@ fn carrier(text: &str) -> Option<Fact> {
     is_down.then_some(Fact::Down)
 }
 
-/// The first speed in a text, in Mb/s: ` 10 gbps`, ` - 1gbps/full`, `, 25000 mbps full duplex`.
+/// The first speed in a text, in Mb/s, such as ` 10 gbps`, ` - 1gbps/full` or `, 25000 mbps full duplex`.
 fn speed(text: &str) -> Option<u64> {
     let (at, unit) = [("gbps", 1_000), ("mbps", 1)]
         .iter()
@@ -144,7 +146,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let fact = message.as_ref().and_then(fact);
         match (message, fact) {
             (Some(message), Some(fact)) => keep(&mut reading, line, &message, &fact),
-            // Most lines of a log hold no fact that is used here.
+            // Most lines of a log have no fact that linerate uses.
             (None, _) if !is_log(line.text) => reading.strange(line),
             _ => {}
         }
@@ -152,7 +154,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("dmesg")
 }
 
-/// Whether a line is one of a log: it begins with a time stamp, or names the kernel.
+/// Whether a line is from a log: it begins with a time stamp, or names the kernel.
 fn is_log(line: &str) -> bool {
     line.starts_with('[') || line.contains(" kernel: ")
 }
@@ -171,7 +173,7 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
             format!("the link of {} is {state}, and its name is not in the line", message.address);
         return reading.notes.at(line.number, what);
     }
-    // The driver of the port may be another one.
+    // The message names the driver of the device; the driver of the port may be another one.
     if let Some(device) = device(reading, message.address) {
         message.driver.clone_into(&mut device.driver);
     }
@@ -198,7 +200,7 @@ fn bandwidth_of(
     limit: Option<(Address, Link)>,
 ) {
     let Some((at, best)) = limit else {
-        // The device is as fast as it can be: no slower link is above it.
+        // The device runs at its best: no slower link is above it.
         if let Some(device) = device(reading, message.address) {
             (device.now, device.max) = (Some(now), Some(now));
             device.limited = None;
@@ -216,7 +218,7 @@ fn bandwidth_of(
     }
 }
 
-/// The device with an address, which is added if it is new; `None` if there are too many.
+/// The device with this address, added if it is new; `None` if there are too many devices.
 fn device<'a>(reading: &'a mut Reading<'_>, address: Address) -> Option<&'a mut Device> {
     let new = |address| Device { address, ..Device::default() };
     entry(&mut reading.facts.pci, address, |device| device.address, new)

@@ -38,7 +38,7 @@ fn links_of_many_drivers() {
         let device = all.pci.iter().find(|device| device.address.to_string() == nic.pci).unwrap();
         (device.driver.as_str(), nic.up, nic.link.speed.map(|speed| speed.0 / 1_000_000))
     };
-    // Its last line says that it is down.
+    // The last line about `eth4` says that its link is down.
     assert_eq!(port("eth4"), ("ixgbe", false, None));
     assert_eq!(port("eth0"), ("igb", true, Some(1_000)));
     assert_eq!(port("eth1"), ("tg3", true, Some(1_000)));
@@ -67,7 +67,7 @@ fn a_link_that_fell_back_is_a_cable_until_it_is_up_at_another_speed() {
     assert_eq!(odd(&[&format!("{slow}{}", up("1Gbps/Full"))]), [""; 0]);
     let down = line("r8169 0000:0a:00.0 eno1: Link is Down");
     assert_eq!(odd(&[&format!("{slow}{down}")]), [""; 0]);
-    // Another output tells the speed of now.
+    // Another output shows the present speed.
     let shown =
         |speed: u32| format!("Settings for eno1:\n\tSpeed: {speed}Mb/s\n\tLink detected: yes\n");
     assert_eq!(odd(&[&slow, &shown(100)]), ["port-speed"]);

@@ -1,4 +1,4 @@
-//! `ethtool -S eth0`: the counters of a driver.
+//! Reads the output of `ethtool -S eth0`: the counters of a driver.
 
 use linerate_facts::nic::{Counter, counted};
 
@@ -24,7 +24,8 @@ const START: &str = "NIC statistics:";
 const MOST: usize = 16_384;
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    // The next port, or the next reading of this one, is an output of its own where its name stands.
+    // The counters of another port, or another reading of this port, are a separate output if the heading names the
+    // port.
     let mut reading = Reading::until(section, |line| {
         let is_next = line.trim_end().len() > START.len() && line.starts_with(START);
         is_next || is_prompt(line)
@@ -54,7 +55,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found(PROGRAM)
 }
 
-/// `     rx_queue_0_drops: 12`; names may have blanks and colons.
+/// Reads a line such as `     rx_queue_0_drops: 12`; names may have blanks and colons.
 fn counter(line: Line<'_>) -> Option<Counter> {
     let (name, value) = line.trimmed().rsplit_once(':')?;
     let is_name = line.is_indented() && !name.trim().is_empty();

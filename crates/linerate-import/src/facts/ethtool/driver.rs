@@ -1,4 +1,4 @@
-//! `ethtool -i eth0`: the driver and the slot of a port.
+//! Reads the output of `ethtool -i eth0`: the driver and the slot of a port.
 
 use linerate_facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use linerate_facts::pci::{Address, Device};
@@ -19,7 +19,7 @@ pub(crate) static DRIVER: Format = Format {
     ..Format::FACTS
 };
 
-/// The keys of an output.
+/// The keys of all lines of an output.
 const KEYS: [&str; 10] = [
     "driver",
     "version",
@@ -46,7 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         _ => None,
     });
-    // One command shows one port.
+    // One command shows one port, so its argument names this port only.
     let name = reading.argument(PROGRAM).filter(|_| ports.len() == 1);
     let name = name.unwrap_or_default().to_owned();
     if name.is_empty() {
@@ -76,7 +76,7 @@ fn take(nic: &mut Nic, key: &str, value: &str) {
 fn keep(reading: &mut Reading<'_>, name: &str, nic: Nic) {
     let address: Option<Address> = nic.pci.parse().ok();
     if let Some(address) = address {
-        // The driver of the device may be another one: mlx4_core of mlx4_en.
+        // The driver of the PCI device may be another one than that of the port: mlx4_core with mlx4_en.
         reading.facts.pci.push(Device {
             address,
             names: vec![name.to_owned()],

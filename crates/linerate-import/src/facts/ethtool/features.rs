@@ -1,4 +1,4 @@
-//! `ethtool -k eth0`: offloads.
+//! Reads the output of `ethtool -k eth0`: offloads.
 
 use linerate_facts::nic::Offloads;
 
@@ -20,7 +20,7 @@ pub(crate) static FEATURES: Format = Format {
 
 const STARTS: [&str; 2] = ["Features for ", "Offload parameters for "];
 
-/// Features that ethtool prints by a name of its own, with that of the kernel.
+/// Names that only ethtool uses for a feature, each with the name that the kernel uses.
 //= ethtool, netlink/features.c and ethtool.c: off_flag_def
 const NAMES: [(&str, &str); 9] = [
     ("rx-checksumming", "rx-checksum"),
@@ -34,7 +34,7 @@ const NAMES: [(&str, &str); 9] = [
     ("udp-fragmentation-offload", "tx-udp-fragmentation"),
 ];
 
-/// Names of ethtool for several features together: their parts follow in lines of their own.
+/// ethtool's names for groups of features, whose members follow in their own lines.
 const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentation-offload"];
 
 fn name_of(line: &str) -> Option<&str> {
@@ -61,15 +61,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found(PROGRAM)
 }
 
-/// Reads a line such as `tx-checksum-ipv4: off [fixed]`. As in the kernel's own list, a feature that is off and
-/// cannot be changed is not listed.
+/// Reads a line such as `tx-checksum-ipv4: off [fixed]`. A feature that is off and cannot be changed is left out, as
+/// in the kernel's own list.
 fn take(reading: &mut Reading<'_>, name: &str, line: Line<'_>) -> Option<()> {
     let (feature, value) = line.pair()?;
     let mut words = value.split(' ');
     let is_on = super::settings::switch(words.next()?)?;
     let is_fixed = words.next() == Some("[fixed]");
     if GROUPS.contains(&feature) || feature.contains(' ') {
-        // Old versions print long names, and groups alone.
+        // Old versions of ethtool print long names, and only groups.
         return (!feature.contains(' ')).then_some(());
     }
     let feature = lookup(&NAMES, feature).unwrap_or(feature);

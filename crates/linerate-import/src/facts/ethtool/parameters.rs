@@ -1,4 +1,4 @@
-//! `ethtool -g`, `-l`, `-c` and `-a`: rings, channels, coalescing, and flow control.
+//! Reads the output of `ethtool -g`, `-l`, `-c` and `-a`: rings, channels, coalescing, and flow control.
 
 use linerate_facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 
@@ -90,7 +90,7 @@ fn take(
     }
 }
 
-/// A value that is a number, or unknown (`n/a`); an error if it is not understood.
+/// The number in a value, or `None` for `n/a`; an error if the value is not understood.
 fn number(value: &str) -> Result<Option<u32>, ()> {
     if value == "n/a" { Ok(None) } else { small(value).map(Some).ok_or(()) }
 }
@@ -102,14 +102,14 @@ fn size(nic: &mut Nic, table: Table, is_most: bool, (key, value): (&str, &str)) 
         (Table::Channels, "RX", _, Some(channels)) => &mut channels.rx,
         (Table::Channels, "TX", _, Some(channels)) => &mut channels.tx,
         (Table::Channels, "Combined", _, Some(channels)) => &mut channels.combined,
-        // Other kinds of rings, and parameters of newer versions.
+        // Other kinds of rings, and parameters of newer versions, are not used.
         _ => return Some(()),
     };
     let number = number(value).ok()?;
     if is_most {
         setting.most = number.filter(|&most| most > 0);
     } else {
-        // Without a maximum there is nothing to set, and 0 means that the driver does not know.
+        // Without a maximum the value cannot be set, and then 0 means that the driver does not know it.
         setting.now = number.filter(|&now| now > 0 || setting.most.is_some());
     }
     Some(())
@@ -128,7 +128,7 @@ fn coalesce(nic: &mut Nic, line: &str, (key, value): (&str, &str)) -> Option<()>
         "rx-frames" => &mut coalesce.rx_frames,
         "tx-usecs" => &mut coalesce.tx_usecs,
         "tx-frames" => &mut coalesce.tx_frames,
-        // Some twenty further values, of which no fact is made.
+        // Some twenty further values are not used.
         _ => return pair(line).map(|_| ()),
     };
     *into = number(value).ok()?;

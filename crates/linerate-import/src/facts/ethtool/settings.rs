@@ -1,4 +1,4 @@
-//! `ethtool eth0`: speed, duplex, and modes of the link.
+//! Reads the output of `ethtool eth0`: speed, duplex, and modes of the link.
 
 use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
@@ -21,10 +21,11 @@ pub(crate) static SETTINGS: Format = Format {
 
 const START: &str = "Settings for ";
 
-/// The name of a port of which only the speed was pasted.
+/// The name used for a port if only its speed was pasted.
 const NAMELESS: &str = "port";
 
-/// Whether a text begins with `Speed: 1000Mb/s`, as `grep` leaves it: no other program writes a speed so.
+/// Whether a text begins with a line such as `Speed: 1000Mb/s`, which `grep` leaves: no other program writes a speed
+/// so.
 pub(crate) fn is_speed(text: &str) -> bool {
     let speed = first_line(text).trim().strip_prefix("Speed: ");
     let number = speed.and_then(|speed| speed.strip_suffix("Mb/s"));
@@ -48,7 +49,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reader.reading.found(PROGRAM)
 }
 
-/// A list of modes that goes on in the next lines.
+/// A list of modes that continues in the next lines.
 #[derive(Clone, Copy)]
 enum List {
     Supported,
@@ -59,12 +60,12 @@ enum List {
 
 struct Reader<'a> {
     reading: Reading<'a>,
-    /// The port that the lines are about.
+    /// Name of the port that the lines are about.
     name: String,
     list: Option<List>,
-    /// Whether the last line of the port was there.
+    /// Whether the last line about the port was read.
     ended: bool,
-    /// Speeds of ports without a name.
+    /// Number of speeds of ports without a name.
     speeds: u32,
 }
 
@@ -79,7 +80,7 @@ impl Reader<'_> {
             return port(&mut self.reading, name).map(|_| ());
         }
         let Some((key, value)) = line.pair() else {
-            // Modes, or names of messages: `drv probe link`.
+            // A line of modes, or of names of messages: `drv probe link`.
             passed?;
             return self.modes(self.list?, line.trimmed());
         };
@@ -87,10 +88,10 @@ impl Reader<'_> {
             self.list = Some(list);
             return self.modes(list, value);
         }
-        // All other values but those of messages fill one line.
+        // All other values fill one line.
         self.list = (key == "Current message level").then_some(List::Other);
         self.ended |= key == "Link detected";
-        // Of several ports without names nobody says which carries the path.
+        // If several ports without a name have speeds, it is unknown which port carries the path.
         self.speeds += u32::from(key == "Speed" && self.name == NAMELESS);
         value_of(port(&mut self.reading, &self.name)?, key, value, passed)
     }
@@ -103,18 +104,18 @@ impl Reader<'_> {
             List::Peer => &mut nic.link.peer,
             List::Other => return Some(()),
         };
-        // `Not reported` has no mode.
+        // The words `Not reported` are not modes.
         let modes = text.split_whitespace().filter(|word| word.contains("base"));
         into.extend(modes.take(256).map(str::to_owned));
         Some(())
     }
 
-    /// Says that the end of a port's lines is missing.
+    /// Adds a note if the end of a port's lines is missing.
     fn end(&mut self) {
         if self.ended {
             return;
         }
-        // A speed says that there is a link.
+        // A port that has a speed has a link.
         if let Some(nic) =
             port(&mut self.reading, &self.name).filter(|nic| nic.link.speed.is_some())
         {
@@ -141,7 +142,7 @@ fn list_of(key: &str) -> Option<List> {
     })
 }
 
-/// Reads a value; `None` if it is not understood, and `passed` if no fact is made of it.
+/// Reads a value; `None` if it is not understood. Returns `passed` if the value is not used.
 fn value_of(nic: &mut Nic, key: &str, value: &str, passed: Option<()>) -> Option<()> {
     const DUPLEXES: [(&str, Duplex); 2] = [("Full", Duplex::Full), ("Half", Duplex::Half)];
     match key {
@@ -160,12 +161,12 @@ fn value_of(nic: &mut Nic, key: &str, value: &str, passed: Option<()>) -> Option
     }
 }
 
-/// `yes`, `no`, or `no (No cable)`.
+/// Reads whether there is a link: `yes`, `no`, or `no (No cable)`; returns `false` if the value is another.
 fn link(nic: &mut Nic, value: &str) -> bool {
     let (word, why) = value.split_once(' ').unwrap_or((value, ""));
     nic.up = word == "yes";
     if word == "no" {
-        // Without a link, some drivers go on to show the last speed.
+        // Without a link, some drivers still show the last speed.
         (nic.link.speed, nic.link.duplex) = (None, None);
         let why = why.trim_start_matches('(').trim_end_matches(')');
         nic.down = why.to_lowercase();
@@ -173,7 +174,7 @@ fn link(nic: &mut Nic, value: &str) -> bool {
     matches!(word, "yes" | "no")
 }
 
-/// `on` or `off`.
+/// Reads a switch, which is `on` or `off`.
 pub(super) fn switch(value: &str) -> Option<bool> {
     match value {
         "on" => Some(true),

@@ -19,7 +19,7 @@ fn two_ports_with_their_modes() {
     assert_eq!(up.link.peer.len(), 7);
     assert_eq!(up.link.fastest_common(), Some(Rate(10_000_000_000)));
     let down = port(&all, "eth2");
-    // The speed of a port without a link is that of an earlier one.
+    // The speed of a port without a link would be that of an earlier link.
     assert_eq!((down.up, down.link.speed, down.link.duplex), (false, None, None));
     assert_eq!(down.down, "no cable");
     assert_eq!(words(&notes), [""; 0]);
@@ -79,7 +79,7 @@ fn features_have_the_names_of_the_kernel() {
     ] {
         assert!(has(&offloads.on, on), "{on}");
     }
-    // Off and fixed: the port does not have it.
+    // A feature that is off and fixed is one that the port does not have.
     assert!(!has(&offloads.off, "rx-lro") && !has(&offloads.on, "rx-lro"));
     assert!(has(&offloads.off, "tx-tcp-mangleid-segmentation"));
     assert!(!has(&offloads.on, "scatter-gather"));

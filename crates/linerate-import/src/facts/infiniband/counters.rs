@@ -1,4 +1,4 @@
-//! `perfquery` and `ibqueryerrors`: counters of ports of InfiniBand.
+//! Reads the outputs of `perfquery` and `ibqueryerrors`: counters of InfiniBand ports.
 
 use linerate_facts::infiniband::{Guid, IbPort};
 use linerate_facts::nic::Counter;
@@ -40,7 +40,7 @@ fn is_perfquery(line: &str) -> bool {
     PERFQUERY_HEADS.iter().any(|head| line.starts_with(head))
 }
 
-/// Counters by the names that both programs print, and those of the kernel.
+/// Names of counters in perfquery and ibqueryerrors, each with the kernel's name.
 //= rdma-core, libibmad/fields.c; torvalds/linux, Documentation/ABI/stable/sysfs-class-infiniband
 const NAMES: [(&str, &str); 19] = [
     ("SymbolErrorCounter", "symbol_error"),
@@ -64,7 +64,7 @@ const NAMES: [(&str, &str); 19] = [
     ("PortUnicastRcvPkts", "unicast_rcv_packets"),
 ];
 
-/// Keys of lines of perfquery that hold no count of a port.
+/// Keys of lines of perfquery that are not counters of the port, or are not used.
 const PASSED: [&str; 7] = [
     "PortSelect",
     "CounterSelect",
@@ -75,7 +75,7 @@ const PASSED: [&str; 7] = [
     "PortMalformedPktErrors",
 ];
 
-/// Adds a counter to a port, or replaces it.
+/// Sets a counter of a port, and adds it if it is new.
 fn count(port: &mut IbPort, name: &str, value: u64) {
     let has_room = port.counters.len() < MOST;
     match port.counters.iter_mut().find(|known| known.name == name) {
@@ -85,7 +85,7 @@ fn count(port: &mut IbPort, name: &str, value: u64) {
     }
 }
 
-/// The lines up to the next prompt. Those of perfquery begin with `#`, as prompts of root do.
+/// The lines up to the next prompt. Lines of perfquery begin with `#`, as prompts of root do.
 fn lines<'a>(section: &Section<'a>, is_own: fn(&str) -> bool) -> Reading<'a> {
     Reading::until(section, move |line| !is_own(line) && is_prompt(line))
 }
@@ -96,14 +96,14 @@ fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(lines(section, is_perfquery)).read("perfquery", take)
 }
 
-/// Reads a line: `SymbolErrorCounter:..............4242`. `None` if it is not understood.
+/// Reads a line such as `SymbolErrorCounter:..............4242`; `None` if it is not understood.
 fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> Option<()> {
     let text = line.trimmed();
     let head = PERFQUERY_HEADS.iter().find_map(|head| text.strip_prefix(head));
     if let Some(rest) = head {
         let mut words = rest.split_whitespace();
         let lid = words.next().and_then(decimal);
-        // `port 1`, or `port: ALL` of all ports together.
+        // The words are `port 1`, or `port: ALL` for the sum over all ports.
         let port = words.nth(1).and_then(small);
         devices.begin(device);
         devices.begin_port(port.unwrap_or(0));
@@ -130,8 +130,8 @@ fn read_ibqueryerrors(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(lines(section, is_own)).read("ibqueryerrors", take)
 }
 
-/// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. `None` if it is not
-/// understood.
+/// Reads a line such as `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`; `None` if it
+/// is not understood.
 fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> Option<()> {
     let is_passed =
         ["##", "Link info:", "Suppressing:", NODE].iter().any(|known| text.starts_with(known));
@@ -142,7 +142,7 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> Option<()> {
     let mut words = place.split_whitespace();
     let guid = hexadecimal(words.next()?)?;
     words.next().filter(|word| *word == "port")?;
-    // The sum over all ports stands beside them.
+    // The sum over all ports is left out, as each port also has a line.
     let Some(number) = words.next().and_then(small) else {
         return Some(());
     };

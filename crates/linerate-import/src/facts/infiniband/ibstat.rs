@@ -1,4 +1,4 @@
-//! `ibstat`.
+//! Reads the output of `ibstat`.
 
 use linerate_facts::infiniband::{Guid, IbDevice, IbPort, is_manager};
 
@@ -50,7 +50,7 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
     }
 }
 
-/// Reads a line of a device; `None` if it is not understood.
+/// Reads a line about a device; `None` if it is not understood.
 fn of_device(device: &mut IbDevice, key: &str, value: &str) -> Option<()> {
     match key {
         "CA type" => value.clone_into(&mut device.model),
@@ -62,7 +62,7 @@ fn of_device(device: &mut IbDevice, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads a line of a port; `None` if it is not understood. What is not understood is unknown.
+/// Reads a line about a port; `None` if it is not understood. A value that is not understood becomes unknown.
 fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
     match key {
         "State" => understood(&mut port.state, state(value)),

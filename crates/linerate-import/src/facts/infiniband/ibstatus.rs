@@ -1,4 +1,4 @@
-//! `ibstatus`.
+//! Reads the output of `ibstatus`.
 
 use linerate_facts::infiniband::{Gid, IbPort, LinkState, PhysicalState};
 use linerate_facts::parse::infiniband as sysfs;
@@ -43,7 +43,7 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
     of_port(devices.port()?, key, value)
 }
 
-/// Reads a line of a port; `None` if it is not understood.
+/// Reads a line about a port; `None` if it is not understood.
 fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
     let whole_line = format!("{value}\n");
     let number = || sysfs::state(whole_line.as_bytes()).ok();
@@ -60,7 +60,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The first GID of a port; none if it is not in use.
+/// The first GID of a port; empty if the GID is all zeros.
 fn gids(value: &str) -> Vec<Gid> {
     let is_used = value.bytes().any(|b| b != b'0' && b != b':');
     let gid = Gid { index: 0, gid: value.to_owned(), kind: String::new(), netdev: String::new() };

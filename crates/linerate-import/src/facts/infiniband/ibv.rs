@@ -1,4 +1,4 @@
-//! `ibv_devinfo`.
+//! Reads the output of `ibv_devinfo`.
 
 use linerate_facts::infiniband::{Gid, Guid, IbPort, IbRate};
 
@@ -20,7 +20,7 @@ pub(crate) static IBV_DEVINFO: Format = Format {
     ..Format::FACTS
 };
 
-/// Numbers of the speeds of a lane, with their names.
+/// Numbers of the speeds of a lane in the output, with their names.
 //= include/rdma/ib_verbs.h, enum ib_port_speed
 const SPEEDS: [(u32, &str); 9] = [
     (1, "SDR"),
@@ -39,18 +39,18 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibv_devinfo", |devices, line| last.take(devices, line))
 }
 
-/// What the lines before were about.
+/// The device or port that the lines read so far were about.
 #[derive(Default)]
 struct Last {
-    /// Lanes of the last port.
+    /// Number of lanes of the last port.
     width: Option<u32>,
-    /// Whether the lines are those of a port, and not of its device.
+    /// Whether the lines are about a port, and not about its device.
     in_port: bool,
 }
 
 impl Last {
-    /// Reads a line; `None` if it is not understood. With `-v` there are some 80 lines about limits of the device,
-    /// which no fact is made of.
+    /// Reads a line; `None` if it is not understood. With `-v` some 80 further lines have limits of the device, which
+    /// are not used.
     fn take(&mut self, devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
         let passed = line.is_indented().then_some(());
         let Some((key, value)) = line.pair() else {
@@ -93,7 +93,7 @@ fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads a fact of a port; `None` if it is not understood, and `passed` if no fact is made of it.
+/// Reads a value of a port; `None` if it is not understood. Returns `passed` if the value is not used.
 fn of_port(port: &mut IbPort, key: &str, value: &str, passed: Option<()>) -> Option<()> {
     let name = value.split(" (").next().unwrap_or_default();
     let has_room = port.gids.len() < MOST;
@@ -116,7 +116,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str, passed: Option<()>) -> Opt
     }
 }
 
-/// The rate of some lanes: `14.0 Gbps (16)`.
+/// The rate of `width` lanes, each with a speed such as `14.0 Gbps (16)`.
 fn rate(width: u32, value: &str) -> Option<IbRate> {
     let number = value.rsplit_once('(')?.1.strip_suffix(')')?;
     lane_rate(lookup(&SPEEDS, small(number)?)?, width)
@@ -129,7 +129,7 @@ fn guid(value: &str) -> Option<Guid> {
     is_whole.then(|| u64::from_str_radix(&digits, 16).ok().map(Guid))?
 }
 
-/// A line such as `GID[  0]:   fe80:0000:0000:0000:88e9:a4ff:ff25:a462`, or with `, RoCE v2` behind it.
+/// Reads a line such as `GID[  0]:   fe80:0000:0000:0000:88e9:a4ff:ff25:a462`, which may end with `, RoCE v2`.
 fn gid(key: &str, value: &str) -> Option<Gid> {
     let index = key.strip_prefix("GID[")?.strip_suffix(']')?;
     let (gid, kind) = value.split_once(',').unwrap_or((value, ""));

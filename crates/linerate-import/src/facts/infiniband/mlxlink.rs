@@ -1,4 +1,4 @@
-//! `mlxlink`: the link of a port as the firmware of the card sees it.
+//! Reads the output of `mlxlink`: the link of a port as the card's firmware reports it.
 
 use linerate_facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState};
 use linerate_facts::nic::Counter;
@@ -21,9 +21,9 @@ pub(crate) static MLXLINK: Format = Format {
     ..Format::FACTS
 };
 
-/// Prefix of the speeds of InfiniBand.
+/// Start of the names of InfiniBand speeds.
 const INFINIBAND: &str = "IB-";
-/// What a link without a fault says.
+/// Start of the recommendation for a link without a fault.
 const NO_ISSUE: &str = "No issue";
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -31,7 +31,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let device = value(&["-d", "--device"]).unwrap_or("");
     let number = value(&["-p", "--port"]).and_then(small).unwrap_or(1);
     let mut devices = Devices::new(Reading::of(section));
-    // A path of a device, or its address, is not the name of an RDMA device.
+    // The path or address of a device is not the name of an RDMA device.
     devices.begin(if device.contains(['/', ':']) { "" } else { device });
     devices.begin_port(number);
     let mut width = 0;
@@ -41,7 +41,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     })
 }
 
-/// Reads a line. Most lines hold no fact that is used here.
+/// Reads a line. Most lines have no fact that linerate uses.
 fn take(devices: &mut Devices<'_>, line: Line<'_>, width: &mut u32) {
     let Some((key, value)) = line.pair() else {
         return;
@@ -59,7 +59,7 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>, width: &mut u32) {
         "Width" => {
             *width = value.strip_suffix('x').and_then(small).unwrap_or(0);
             if let Some(rate) = port.rate.as_mut().filter(|rate| !rate.speed.is_empty()) {
-                // The rate of a link of InfiniBand is that of all its lanes.
+                // The rate of an InfiniBand link is that of all its lanes.
                 let each = rate.rate.0 / u64::from(rate.width.max(1));
                 (rate.rate, rate.width) = (Rate(each * u64::from(*width)), *width);
             }
@@ -79,14 +79,14 @@ fn state(value: &str) -> Option<LinkState> {
     }
 }
 
-/// On Ethernet the state is that of a machine that goes on while the link is up.
+/// State of the wire. On Ethernet the firmware names a step of its state machine, which runs on while the link is up.
 fn physical(value: &str, state: Option<LinkState>) -> Option<PhysicalState> {
     let is_up = value.starts_with("ETH_") && state == Some(LinkState::Active);
     let up = is_up.then_some(PhysicalState::LinkUp);
     up.or_else(|| super::physical(value))
 }
 
-/// `IB-HDR`, or `100G` and `25GbE` of Ethernet.
+/// Reads a speed such as `IB-HDR`, or of Ethernet `100G` or `25GbE`, and sets layer and rate of the port.
 fn rate(port: &mut IbPort, value: &str, width: u32) {
     if let Some(name) = value.strip_prefix(INFINIBAND) {
         port.layer = Some(Layer::InfiniBand);

@@ -1,4 +1,4 @@
-//! The programs that show RDMA devices: `ibstat`, `ibstatus`, `ibv_devinfo`.
+//! Readers of programs that show RDMA devices: `ibstat`, `ibstatus`, `ibv_devinfo` and others.
 
 mod counters;
 mod ibstat;
@@ -23,7 +23,7 @@ use crate::facts::lines::Reading;
 use crate::format::Found;
 use crate::reading::{Line, MOST, lookup, named};
 
-/// Speeds of one lane, in tenths of Gb/s as the kernel counts them.
+/// Rates of one lane, in tenths of Gb/s, as the kernel counts them.
 //= torvalds/linux, drivers/infiniband/core/sysfs.c, rate_show; ib_verbs.h, enum ib_port_speed
 const LANES: [(&str, u64); 9] = [
     ("SDR", 25),
@@ -36,24 +36,24 @@ const LANES: [(&str, u64); 9] = [
     ("NDR", 1_000),
     ("XDR", 2_000),
 ];
-/// Widths of a link.
+/// Possible numbers of lanes of a link.
 //= include/rdma/ib_verbs.h, enum ib_port_width
 const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 
-/// The rate of so many lanes of a speed, by its name.
+/// The rate of `width` lanes with this speed; `None` if the speed has an unknown name.
 fn lane_rate(speed: &str, width: u32) -> Option<IbRate> {
     let tenths = lookup(&LANES, speed)?;
     let rate = Rate(tenths * 100_000_000 * u64::from(width));
     Some(IbRate { rate, width, speed: speed.to_owned() })
 }
 
-/// The rate that a whole number of Gb/s stands for; `None` if no link has it. Width and speed stay unknown
-/// where several links have it: 40 is QDR or FDR10.
+/// The rate that is printed as a whole number of Gb/s; `None` if no link has it. Width and speed stay unknown if
+/// several links have this rate: 40 is QDR or FDR10.
 fn rate_of(gigabits: u64) -> Option<IbRate> {
     let all = LANES.iter().flat_map(|(name, lane)| {
         WIDTHS.iter().map(move |width| (*name, *width, lane * u64::from(*width)))
     });
-    // Halves are cut off: 2.5 is written as 2.
+    // Programs truncate the rate: 2.5 is printed as 2.
     let mut fits = all.filter(|(_, _, tenths)| tenths / 10 == gigabits);
     let (speed, width, tenths) = fits.next()?;
     let is_only = fits.next().is_none();
@@ -64,7 +64,7 @@ fn rate_of(gigabits: u64) -> Option<IbRate> {
     })
 }
 
-/// The table of GIDs of a port of which only the GUID is known: the subnet prefix in the upper half is not.
+/// The GIDs of a port of which only the GUID is known. The upper half, the subnet prefix, is set to zeros.
 fn gids_of(guid: Guid) -> Vec<Gid> {
     let digits = format!("{:016x}", guid.0);
     let groups = [&digits[..4], &digits[4..8], &digits[8..12], &digits[12..]];
@@ -76,7 +76,7 @@ fn gids_of(guid: Guid) -> Vec<Gid> {
     }]
 }
 
-/// A state of a link by its name, in the words of any of the programs.
+/// The state of a link from its name, as any of these programs writes it.
 fn state(name: &str) -> Option<LinkState> {
     let known = [
         ("down", LinkState::Down),
@@ -88,13 +88,13 @@ fn state(name: &str) -> Option<LinkState> {
     named(&known, &name.to_ascii_lowercase())
 }
 
-/// A state of a wire by its name, in the words of any of the programs.
+/// The state of the wire from its name, as any of these programs writes it.
 fn physical(name: &str) -> Option<PhysicalState> {
     let known = [
         ("sleep", PhysicalState::Sleep),
         ("polling", PhysicalState::Polling),
         ("disabled", PhysicalState::Disabled),
-        // The second one is as ibv_devinfo spells it.
+        // The second name is ibv_devinfo's spelling.
         ("portconfigurationtraining portconfigurationtrainning", PhysicalState::Training),
         ("linkup", PhysicalState::LinkUp),
         ("linkerrorrecovery", PhysicalState::ErrorRecovery),
@@ -103,7 +103,7 @@ fn physical(name: &str) -> Option<PhysicalState> {
     named(&known, &name.to_ascii_lowercase().replace(['_', ' '], ""))
 }
 
-/// What carries the packets of a port, if it says so; an error if the word is not understood.
+/// The link layer from its name; `None` if it is unspecified, an error if the name is not understood.
 fn layer(name: &str) -> Result<Option<Layer>, ()> {
     match name {
         "InfiniBand" | "IB" => Ok(Some(Layer::InfiniBand)),
@@ -116,11 +116,11 @@ fn layer(name: &str) -> Result<Option<Layer>, ()> {
 /// Collects devices and ports from lines.
 struct Devices<'a> {
     reading: Reading<'a>,
-    /// The line and the words of the rate of the last port.
+    /// The line and the text of the last port's rate.
     rate_line: Option<(u64, String)>,
 }
 
-/// Whether a device is made by software, by the name that the kernel's drivers and their guides give: rxe0, siw_eth0.
+/// Whether an RDMA device is made by software, by its name: drivers and guides use rxe0 and siw_eth0.
 pub(crate) fn is_software(name: &str) -> bool {
     ["rxe", "siw"].iter().any(|driver| name.starts_with(driver))
 }
@@ -151,7 +151,7 @@ impl<'a> Devices<'a> {
         let Some(device) = self.device().filter(|d| d.ports.len() < MOST) else {
             return;
         };
-        // A port that is shown again goes on: what is shown later counts.
+        // If a port is shown twice, its facts are merged, and the later ones count.
         let same = device.ports.iter().position(|port| port.number == number);
         let port = match same {
             Some(at) => device.ports.remove(at),
@@ -164,7 +164,7 @@ impl<'a> Devices<'a> {
         self.device()?.ports.last_mut()
     }
 
-    /// Takes the rate away from a port that is down, and width and speed from one of Ethernet.
+    /// Removes the rate of a port that is down, and width and speed of an Ethernet port.
     fn end_port(&mut self) {
         let Some((line, words)) = self.rate_line.take() else {
             return;
@@ -188,7 +188,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Reads all lines. Those of which `take` makes `None` are not understood. It is an error if no device was found.
+    /// Reads all lines with `take`; a line for which it returns `None` gets a note. It is an error if no device was
+    /// found.
     fn read(
         mut self,
         tool: &str,

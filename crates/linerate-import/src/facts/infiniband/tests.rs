@@ -53,7 +53,7 @@ fn ibstat_of_linux_with_and_without_indents() {
     assert_eq!(two[0].physical, Some(PhysicalState::Disabled));
     assert_eq!((two[1].lid, two[1].sm_lid), (Some(39), Some(13)));
     let bare = &ports("ibstat/without-indents.txt")[0];
-    // QDR or FDR10.
+    // The rate may be that of QDR or FDR10.
     let rate = bare.rate.as_ref().unwrap();
     assert_eq!((rate.rate, rate.width, rate.speed.as_str()), (Rate(40 * GIGA), 0, ""));
     assert_eq!(rate.to_string(), "40 Gb/s");
@@ -87,7 +87,7 @@ fn a_rate_that_no_link_has_is_unknown() {
 fn ibstatus_has_the_rate_with_its_width() {
     let two = ports("ibstatus/roce.txt");
     assert_eq!(two[0].layer, Some(Layer::Ethernet));
-    // The kernel makes up width and speed of Ethernet.
+    // For Ethernet, the kernel invents width and speed.
     assert_eq!(two[0].rate.as_ref().unwrap().to_string(), "100 Gb/s");
     assert_eq!((two[1].state, two[1].rate.as_ref()), (Some(LinkState::Down), None));
     let infiniband = text("ibstatus/roce.txt").replace("Ethernet", "InfiniBand");
@@ -145,10 +145,10 @@ fn perfquery_counts_by_lid_and_two_readings_stay_apart() {
     assert_eq!(of(&port.counters, "port_rcv_packets"), Some(9));
     assert_eq!(of(&port.counters, "symbol_error"), Some(4242));
     assert_eq!(words(&notes), [""; 0]);
-    // One reading has nothing before it.
+    // A single reading has no earlier counts.
     let (all, _) = merged(&[&first]);
     assert!(all.infiniband.devices[0].ports[0].before.is_empty());
-    // The port of the host with this LID; the command may name the device.
+    // The counters belong to the host's port with this LID; the command may name the device.
     let stat = text("ibstat/two-ports.txt");
     let (all, _) = merged(&[&stat, &first.replace("Lid 3 ", "Lid 39 ")]);
     assert_eq!(all.infiniband.devices.len(), 1);
@@ -172,7 +172,7 @@ fn ibqueryerrors_names_ports_of_nodes() {
     assert_eq!(counters(0), [("symbol_error", 77)]);
     assert_eq!(counters(1), [("symbol_error", 4242), ("port_rcv_errors", 120)]);
     assert_eq!(words(&notes), [""; 0]);
-    // Counts in units of 1024 stand in brackets behind large ones.
+    // After a large count, the same count is printed in brackets, in units of 1024.
     let large = "Errors for \"a\"\n   GUID 0x5 port 1: [PortXmitWait == 14681376621 (13.673G)]\n";
     let (all, _) = merged(&[large]);
     assert_eq!(all.infiniband.devices[0].ports[0].counters[0].value, 14_681_376_621);

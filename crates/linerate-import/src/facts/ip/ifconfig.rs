@@ -1,4 +1,4 @@
-//! `ifconfig` of Linux (both forms), of macOS and of the BSDs.
+//! Reads the output of `ifconfig` of Linux (old and new layout), of macOS and of the BSDs.
 
 use super::{Shown, has_all, keep};
 use crate::facts::lines::{Reading, is_prompt};
@@ -19,10 +19,11 @@ pub(crate) static IFCONFIG: Format = Format {
     ..Format::FACTS
 };
 
-/// Indices of ports that the output does not number: no kernel gives them.
+/// First index for ports that the output does not number: no kernel uses such indices.
 const UNNUMBERED: u32 = 1 << 31;
 
-/// `eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500`, or `eth0      Link encap:Ethernet  HWaddr ...`.
+/// Reads the first line of a port: `eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500`, or `eth0      Link
+/// encap:Ethernet  HWaddr ...`.
 fn head(line: &str) -> Option<Shown> {
     let name = line.split([' ', ':']).next().filter(|name| !name.is_empty())?;
     let rest = line[name.len()..].trim_start_matches(':').trim_start();
@@ -39,7 +40,7 @@ fn head(line: &str) -> Option<Shown> {
     Some(port)
 }
 
-/// The kind of hardware as `ip` names it.
+/// The kind of hardware, by the name that `ip` uses.
 fn hardware(name: &str) -> String {
     let lower = name.trim().to_ascii_lowercase();
     let known =
@@ -68,7 +69,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("ifconfig")
 }
 
-/// Reads a line of a port. Most lines hold no fact that is used here; a line that is not indented is none of it.
+/// Reads a line about a port; `false` if it is not indented. Most lines have no fact that linerate uses.
 fn take(port: &mut Shown, line: Line<'_>) -> bool {
     let text = line.trimmed();
     let mut words = text.split_whitespace();
@@ -88,7 +89,7 @@ fn take(port: &mut Shown, line: Line<'_>) -> bool {
     line.is_indented()
 }
 
-/// An address: `inet 192.0.2.1  netmask ...`, or `inet addr:192.0.2.1  Bcast:...`.
+/// Reads an address: `inet 192.0.2.1  netmask ...`, or `inet addr:192.0.2.1  Bcast:...`.
 fn address(port: &mut Shown, word: Option<&str>) {
     let word = word.map(|word| word.strip_prefix("addr:").unwrap_or(word));
     let all = port.addresses.get_or_insert_default();
@@ -98,7 +99,7 @@ fn address(port: &mut Shown, word: Option<&str>) {
     }
 }
 
-/// Counters: `RX errors 0  dropped 12  overruns 0  frame 0`, or `RX packets:123 errors:0 dropped:12`.
+/// Reads counters: `RX errors 0  dropped 12  overruns 0  frame 0`, or `RX packets:123 errors:0 dropped:12`.
 fn counts(port: &mut Shown, text: &str) {
     let spaced = text.replace(':', " ");
     let mut words = spaced.split_whitespace();

@@ -1,4 +1,4 @@
-//! `ip -j link` and `ip -j addr`.
+//! Reads the output of `ip -j link` and `ip -j addr`.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ struct Data {
     active_slave: Option<String>,
     id: Option<u32>,
     ad_info: Aggregation,
-    /// What tunnels have, among others.
+    /// All other fields, such as those of tunnels.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
@@ -92,7 +92,7 @@ impl Data {
         texts.next().unwrap_or_default().to_owned()
     }
 
-    /// Whether one of these is set; a flag is `true`, or null.
+    /// Whether one of these keys is set; the value of a flag is `true` or null.
     fn has(&self, keys: &[&str]) -> bool {
         let mut set = keys.iter().filter_map(|key| self.others.get(*key));
         set.any(|value| *value != Value::Bool(false))

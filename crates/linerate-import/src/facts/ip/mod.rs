@@ -1,4 +1,4 @@
-//! `ip link` and `ip addr`, as text and as JSON.
+//! Reads the output of `ip link` and `ip addr`, as text and as JSON.
 
 mod ifconfig;
 mod json;
@@ -21,56 +21,56 @@ const VERSIONS: &str = "iproute2 4.0 to 6.15";
 const UNKNOWN: &str =
     "Driver, speed and settings of a port are not in it; without -d, neither is its kind.";
 const IPOIB: &str = "ipoib";
-/// Kinds with one port below, which the name shows behind `@`.
+/// Kinds of ports that have one port below, which their name shows after `@`.
 const ON_ONE: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib"];
 
-/// Words for options that add bytes to the headers of a tunnel.
+/// Names of options that add bytes to the headers of a tunnel.
 const OPTIONS: [&str; 10] =
     ["key", "ikey", "okey", "csum", "icsum", "ocsum", "seq", "iseq", "oseq", "encap"];
 
-/// A port as `ip` shows it. Text that is unknown is empty.
+/// A port as `ip` shows it. A text is empty if it is unknown.
 #[derive(Debug, Default)]
 struct Shown {
-    /// What needs no other port. Its kind is what `-d` shows.
+    /// Facts that need no other port. The kind is the one that `-d` shows.
     nic: Nic,
-    /// The name behind `@`: the port below, or the other end of a pair.
+    /// The name after `@`: the port below, or the other end of a pair.
     lower: String,
     is_lower_hidden: bool,
     master: String,
-    /// `ether`, `loopback`, `infiniband`, `none`.
+    /// The kind of hardware: `ether`, `loopback`, `infiniband` or `none`.
     hardware: String,
-    /// Its address.
+    /// Hardware address of the port.
     address: String,
-    /// Mode of a bond or of IP over InfiniBand.
+    /// Mode of a bond, or of IP over InfiniBand.
     mode: String,
     hash: String,
     active: String,
-    /// Aggregator of LACP: that of a bond, or that of its member.
+    /// Number of the LACP aggregator that a bond uses, or that its member belongs to.
     aggregator: Option<u16>,
     partner: String,
     tunnel: Ends,
     bus: String,
-    /// Addresses that are valid beyond the link; `None` if they are not shown.
+    /// Addresses that are valid beyond the link; `None` if the output shows no addresses.
     addresses: Option<Vec<String>>,
 }
 
-/// How a tunnel is set, where `-d` shows it.
+/// Settings of a tunnel, if `-d` shows them.
 #[derive(Debug, Default)]
 struct Ends {
-    /// An outer address, its own or that of its other end.
+    /// An outer address of the tunnel: that of the far end or, if unknown, of this end.
     outer: String,
-    /// The port that it is bound to.
+    /// The port that the tunnel is bound to.
     carrier: String,
-    /// Whether a program sets the destination of each packet.
+    /// Whether a program sets the destination of each packet (an external tunnel).
     is_external: bool,
-    /// Whether options add bytes to its headers.
+    /// Whether options add bytes to the tunnel's headers.
     has_options: bool,
 }
 
-/// The flags of a port that is up and has a link, as `ip` names them.
+/// The flags of a port that is up and has a link, by the names that `ip` uses.
 const UP: [&str; 2] = ["UP", "LOWER_UP"];
 
-/// Whether all of some flags are set.
+/// Whether both of the wanted flags are set.
 fn has_all<'a>(flags: impl Iterator<Item = &'a str>, wanted: [&str; 2]) -> bool {
     let flags: Vec<&str> = flags.filter(|flag| wanted.contains(flag)).collect();
     wanted.iter().all(|flag| flags.contains(flag))
@@ -146,7 +146,7 @@ fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
     }
 }
 
-/// The GUID of a port of InfiniBand: the last 8 of the 20 bytes of its hardware address.
+/// The GUID of an InfiniBand port: the last 8 of the 20 bytes of its hardware address.
 //= RFC 4391, section 9.1.1
 fn guid(address: &str) -> Option<Guid> {
     let bytes: Vec<&str> = address.split(':').take(21).collect();

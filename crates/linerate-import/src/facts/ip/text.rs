@@ -1,4 +1,4 @@
-//! The text of `ip link` and `ip addr`.
+//! Reads the text of `ip link` and `ip addr`.
 
 use linerate_facts::nic::{Nic, PortErrors};
 
@@ -18,7 +18,7 @@ pub(crate) static IP: Format = Format {
     ..Format::FACTS
 };
 
-/// `4: eth0@if5: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq master br0 state UP ...`.
+/// Reads the first line of a port: `4: eth0@if5: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq master br0 state UP ...`.
 fn head(line: &str) -> Option<Shown> {
     let (index, rest) = line.split_once(": ")?;
     let (name, rest) = rest.split_once(": <")?;
@@ -42,7 +42,7 @@ fn head(line: &str) -> Option<Shown> {
     (!name.is_empty() && !name.contains(' ')).then_some(port)
 }
 
-/// The word behind another word.
+/// The word after `key` in a text.
 fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let mut words = text.split_whitespace();
     words.find(|word| *word == key)?;
@@ -81,7 +81,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("ip")
 }
 
-/// Reads a line of a port; a head of counters is kept in `table`. Returns `false` if it is not understood.
+/// Reads a line about a port, and keeps a line with the names of counters in `table`. Returns `false` if it is not
+/// understood.
 fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bool {
     let text = line.trimmed();
     let first = text.split(' ').next().unwrap_or_default();
@@ -112,7 +113,7 @@ fn is_kind(word: &str) -> bool {
     !word.is_empty() && word.len() <= 16 && word.chars().all(is_word)
 }
 
-/// What `-d` adds, at the end of the line of the kind, or of that of the hardware if there is no kind.
+/// Reads what `-d` adds: at the end of the line about the kind, or, if there is none, of the line about the hardware.
 fn details(port: &mut Shown, text: &str) {
     let most = after(text, "maxmtu").and_then(small).filter(|most| *most > 0);
     port.nic.mtu_max = port.nic.mtu_max.or(most);
@@ -155,7 +156,7 @@ fn address(port: &mut Shown, text: &str) {
     all.extend(address.map(|address| address.split('/').next().unwrap_or_default().to_owned()));
 }
 
-/// Reads a line of counters below its names: `RX:  bytes packets errors dropped  missed   mcast`.
+/// Reads a line of counters; `names` is the line above it: `RX:  bytes packets errors dropped  missed   mcast`.
 fn counts(errors: &mut PortErrors, names: &str, values: &str) -> bool {
     let (table, names) = names.split_once(':').unwrap_or_default();
     let mut all = true;
@@ -177,7 +178,7 @@ fn counts(errors: &mut PortErrors, names: &str, values: &str) -> bool {
             }
             _ => continue,
         };
-        // With -h, large counts are rounded: `4.7M`.
+        // With -h, large counts are rounded (`4.7M`) and so become unknown.
         *into = decimal(value);
         all &= into.is_some();
     }

@@ -2,7 +2,7 @@
 
 use crate::reading::lookup;
 
-/// Names of classes with their codes: class and subclass. A class of which nothing depends is left out.
+/// Names of classes, with the code of class and subclass. Only classes that linerate uses are listed.
 //= pciutils, pci.ids: list of known device classes
 const CLASSES: [(&str, u16); 36] = [
     ("SCSI storage controller", 0x0100),
@@ -43,7 +43,7 @@ const CLASSES: [(&str, u16); 36] = [
     ("Processing accelerators", 0x1200),
 ];
 
-/// The code of a class by its name: class, subclass, and a programming interface of 0.
+/// The code of a class from its name: class, subclass, and 0 as programming interface.
 pub(super) fn code(name: &str) -> Option<u32> {
     lookup(&CLASSES, name).map(|code: u16| u32::from(code) << 8)
 }

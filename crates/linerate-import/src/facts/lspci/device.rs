@@ -7,8 +7,8 @@ use linerate_units::Transfers;
 use super::class;
 use crate::reading::{after, pair, scaled, small};
 
-/// The device of a first line: `0000:01:00.0 Ethernet controller [0200]: Maker Model [8086:1521] (rev 01)`, or of
-/// `-n`: `01:00.0 0200: 8086:1521 (rev 01)`. `None` if the line is another.
+/// Reads the first line of a device: `0000:01:00.0 Ethernet controller [0200]: Maker Model [8086:1521] (rev 01)`, or
+/// with `-n` `01:00.0 0200: 8086:1521 (rev 01)`. `None` if the line is another one.
 pub(super) fn head(line: &str) -> Option<Device> {
     let (address, rest) = line.split_once(' ')?;
     let address = self::address(address)?;
@@ -37,14 +37,14 @@ pub(super) fn head(line: &str) -> Option<Device> {
     Some(device)
 }
 
-/// The device that a command names: `lspci -vv -s 01:00.0`.
+/// The device that a command names, such as `lspci -vv -s 01:00.0`.
 pub(super) fn of_command(command: &str) -> Option<Device> {
     let mut words = command.split_whitespace();
     words.find(|word| *word == "-s")?;
     Some(Device { address: address(words.next()?)?, ..Device::default() })
 }
 
-/// Whether a line belongs to a device although blanks before it were lost on the way.
+/// Whether a line belongs to a device although the blanks before it were lost when it was copied.
 pub(super) fn is_known(line: &str) -> bool {
     const KEYS: [&str; 22] = [
         "Subsystem:",
@@ -73,7 +73,7 @@ pub(super) fn is_known(line: &str) -> bool {
     KEYS.iter().any(|key| line.starts_with(key))
 }
 
-/// An address with or without its domain.
+/// Reads an address with or without its domain.
 fn address(text: &str) -> Option<Address> {
     let has_domain = text.matches(':').count() == 2;
     let is_short = text.len() == "00:00.0".len();
@@ -84,18 +84,18 @@ fn address(text: &str) -> Option<Address> {
     }
 }
 
-/// A text that ends in brackets: what is before them, and in them.
+/// Splits a text that ends in brackets into the text before them, and the text in them.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     text.strip_suffix(']')?.rsplit_once(" [")
 }
 
-/// A number of so many hexadecimal digits.
+/// Reads a number of exactly `digits` hexadecimal digits.
 fn hex(text: &str, digits: usize) -> Option<u32> {
     let is_hex = text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_hex.then(|| u32::from_str_radix(text, 16).ok())?
 }
 
-/// The ids of vendor and device: at the end in brackets, or, of `-n`, at the start.
+/// The ids of vendor and device: in brackets at the end, or with `-n` at the start.
 fn ids(name: &str) -> Option<(u16, u16)> {
     let pair = |text: &str| {
         let (vendor, device) = text.split_once(':')?;
@@ -106,23 +106,23 @@ fn ids(name: &str) -> Option<(u16, u16)> {
     inside.last().or_else(|| pair(name.split(' ').next()?))
 }
 
-/// The programming interface: `(prog-if 02 [NVM Express])`.
+/// The programming interface in a text such as `(prog-if 02 [NVM Express])`; 0 if there is none.
 fn interface(name: &str) -> u32 {
     let digits = name.split_once("(prog-if ").map(|(_, rest)| rest);
     digits.and_then(|rest| hex(rest.get(..2)?, 2)).unwrap_or(0)
 }
 
-/// A device whose lines are read.
+/// The text of a device while its lines are read.
 pub(super) struct Text {
-    /// What is known of the device.
+    /// The facts that are known of the device.
     pub(super) device: Device,
-    /// Number of its first line.
+    /// Number of the device's first line.
     pub(super) line: u64,
-    /// Whether it says itself that its link runs below its best.
+    /// Whether lspci marks the link as slower than the device's best.
     pub(super) is_downgraded: bool,
-    /// Whether its capabilities may not be read.
+    /// Whether lspci was not allowed to read the device's capabilities.
     pub(super) is_denied: bool,
-    /// Largest payload that the device supports.
+    /// Largest payload of a packet that the device supports, in bytes.
     most: Option<u32>,
 }
 
@@ -131,8 +131,8 @@ impl Text {
         Self { device, line, is_downgraded: false, is_denied: false, most: None }
     }
 
-    /// Reads an indented line; `false` if a line with a known key cannot be read. Most lines hold no fact that
-    /// is used here.
+    /// Reads an indented line; `false` if it has a known key but cannot be read. Most lines have no fact that
+    /// linerate uses.
     pub(super) fn take(&mut self, line: &str) -> bool {
         if line.starts_with("MaxPayload ") {
             return self.payload(line);
@@ -173,7 +173,7 @@ impl Text {
         }
     }
 
-    /// `primary=00, secondary=01, subordinate=02, sec-latency=0`.
+    /// Reads the buses of a bridge: `primary=00, secondary=01, subordinate=02, sec-latency=0`.
     fn buses(&mut self, value: &str) -> bool {
         let bus = |key: &str| u8::try_from(hex(after(value, key)?, 2)?).ok();
         let known = bus("secondary=").zip(bus("subordinate="));
@@ -181,7 +181,7 @@ impl Text {
         known.is_some()
     }
 
-    /// `MaxPayload 256 bytes, MaxReadReq 512 bytes`, as set.
+    /// Reads the settings in force: `MaxPayload 256 bytes, MaxReadReq 512 bytes`.
     fn payload(&mut self, line: &str) -> bool {
         let number = |key: &str| after(line, key).and_then(small);
         let (Some(now), Some(read_request)) = (number("MaxPayload "), number("MaxReadReq ")) else {
@@ -192,7 +192,7 @@ impl Text {
     }
 }
 
-/// `(v2) Root Port (Slot+), MSI 00`.
+/// Reads the kind of a PCIe port or endpoint: `(v2) Root Port (Slot+), MSI 00`.
 fn kind(text: &str) -> Option<PortKind> {
     const KINDS: [(&str, PortKind); 10] = [
         ("Root Complex", PortKind::Other),
@@ -211,8 +211,8 @@ fn kind(text: &str) -> Option<PortKind> {
     known.map(|(_, kind)| *kind)
 }
 
-/// `Speed 8GT/s (ok), Width x4 (downgraded)`: none where there is none, as of a slot without a
-/// card; an error if the words are not understood.
+/// Reads a link: `Speed 8GT/s (ok), Width x4 (downgraded)`. `None` if there is no link, as at a slot without a card;
+/// an error if the words are not understood.
 fn link(value: &str) -> Result<Option<Link>, ()> {
     let speed = after(value, "Speed ").ok_or(())?;
     let width = after(value, "Width x").and_then(small).ok_or(())?;
@@ -222,6 +222,6 @@ fn link(value: &str) -> Result<Option<Link>, ()> {
         None => return Err(()),
     };
     let width = u8::try_from(width).map_err(|_| ())?;
-    // A link without lanes has no speed either, whatever the register says.
+    // A link without lanes has no speed either, although the register shows one.
     Ok((width > 0).then_some(Link { speed: speed.map(Transfers), width: Some(width) }))
 }

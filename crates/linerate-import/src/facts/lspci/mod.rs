@@ -1,4 +1,4 @@
-//! `lspci`.
+//! Reads the output of `lspci`.
 
 mod class;
 mod device;
@@ -28,7 +28,7 @@ pub(crate) static LSPCI: Format = Format {
     ..Format::FACTS
 };
 
-/// Whether a line is about the link of a device whose first line is missing, as behind `grep Lnk`.
+/// Whether a line is about the link of a device whose first line is missing, as after `grep Lnk`.
 fn is_link(line: &str) -> bool {
     line.trim_start().starts_with("LnkCap:")
 }
@@ -71,7 +71,7 @@ fn take(reading: &mut Reading<'_>, text: Option<&mut Text>, line: Line<'_>) {
     }
 }
 
-/// The devices in the order of their addresses. Of one that is pasted twice, the later text counts.
+/// The devices in the order of their addresses. If a device is pasted twice, the later text counts.
 fn sorted(mut all: Vec<Device>) -> Vec<Device> {
     all.reverse();
     all.sort_by_key(|device| device.address);
@@ -79,7 +79,7 @@ fn sorted(mut all: Vec<Device>) -> Vec<Device> {
     all
 }
 
-/// What the form of the output leaves unknown of all devices.
+/// Adds gaps for facts that this kind of output leaves unknown for all devices.
 fn gaps(reading: &mut Reading<'_>, all: &[Text]) {
     let mut lack = |what: &str, why: &str, hint: &str| {
         reading.facts.gaps.push(Gap {
@@ -99,8 +99,8 @@ fn gaps(reading: &mut Reading<'_>, all: &[Text]) {
     }
 }
 
-/// A card that runs below its own best where the bridge above it is not in the output: a fact if its own line says
-/// so, else a note.
+/// Handles a card that runs below its own best, if the output lacks the bridge above it: a fact if lspci itself marks
+/// the link as slower, else a note.
 fn slower(reading: &mut Reading<'_>, text: &Text) {
     let device = &text.device;
     let found = at(&reading.facts.pci, device.address);

@@ -37,7 +37,7 @@ fn a_card_that_is_pasted_alone_has_an_unknown_slot() {
         ),
         "{what}"
     );
-    // Old versions do not write the word.
+    // Old versions do not mark a link as downgraded.
     let old = text("lspci/alone.txt").replace(" (downgraded)", "");
     let (all, notes) = merged(&[&old]);
     assert!(
@@ -56,7 +56,7 @@ fn the_chain_to_the_root_is_found_through_switches() {
     assert_eq!(above.len(), 3, "{above:?}");
     assert_eq!(above[1..], ["0000:02:00.0", "0000:00:03.0"]);
     assert_eq!(card.kind, Some(PortKind::Endpoint));
-    // Without the switch, the root port is not the slot of the card.
+    // If the switch is missing, the root port must not be taken for the slot of the card.
     let whole = text("lspci/switch.txt");
     let blocks =
         whole.split("\n\n").filter(|block| !block.starts_with("02:") && !block.starts_with("03:"));

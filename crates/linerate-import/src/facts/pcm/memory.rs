@@ -1,4 +1,4 @@
-//! `pcm-memory`.
+//! Reads the output of `pcm-memory`.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) static PCM_MEMORY: Format = Format {
     ..Format::FACTS
 };
 
-/// What was read and written of each socket, and when the line began.
+/// Bytes per second that a socket read from and wrote to memory, and the line of these figures.
 #[derive(Default)]
 struct Socket {
     line: u64,
@@ -34,7 +34,7 @@ struct Socket {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
-    // A display is followed by the next one: the last counts.
+    // The output repeats the table: the last one counts.
     let mut sockets: BTreeMap<u64, Socket> = BTreeMap::new();
     for line in lines {
         if !line.trimmed().starts_with('|') && !line.trimmed().contains("--||--") {
@@ -59,7 +59,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("pcm-memory")
 }
 
-/// `|-- NODE 0 Mem Read (MB/s) : 10399.46 --|`, or of newer versions `SKT  0`.
+/// Reads a cell such as `|-- NODE 0 Mem Read (MB/s) : 10399.46 --|`; newer versions write `SKT  0`.
 fn take(sockets: &mut BTreeMap<u64, Socket>, line: Line<'_>, cell: &str) -> Option<()> {
     let cell = cell.trim_matches(['|', '-', ' ']);
     let rest = cell.strip_prefix("NODE").or_else(|| cell.strip_prefix("SKT"))?.trim_start();

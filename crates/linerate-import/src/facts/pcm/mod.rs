@@ -1,4 +1,4 @@
-//! Tables of Intel PCM. They are measured, and no fact of a host: their figures become notes in words.
+//! Readers of Intel PCM's tables. These are measurements and not facts of a host: each figure becomes a note.
 
 mod memory;
 mod pcie;
@@ -8,7 +8,7 @@ mod tests;
 pub(crate) use memory::PCM_MEMORY;
 pub(crate) use pcie::PCM_PCIE;
 
-/// Bytes per second in words: `1.47 GB/s`.
+/// A number of bytes per second in words: `1.47 GB/s`.
 fn rate(bytes: u64) -> String {
     let units = [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)];
     let value = bytes as f64;

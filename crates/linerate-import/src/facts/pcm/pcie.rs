@@ -1,4 +1,4 @@
-//! `pcm-pcie`.
+//! Reads the output of `pcm-pcie`.
 
 use super::rate;
 use crate::facts::lines::Reading;
@@ -18,11 +18,11 @@ pub(crate) static PCM_PCIE: Format = Format {
     ..Format::FACTS
 };
 
-/// Bytes of a line of cache, which an event stands for.
+/// Number of bytes of a cache line: each event is the transfer of one.
 //= intel/pcm, src/pcm-pcie.cpp, help of -B: transfers times the cache line size (=64 bytes)
 const LINE: u64 = 64;
 
-/// Factors of the letters behind counts.
+/// Factors of the letters after counts.
 const UNITS: [(&str, u64); 4] =
     [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
 
@@ -30,7 +30,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
     let mut names: Vec<&str> = Vec::new();
-    // A display is followed by the next one: the last counts.
+    // The output repeats the table: the last one counts.
     let mut rows: Vec<(u64, String)> = Vec::new();
     for line in lines {
         let text = line.trimmed();
@@ -56,13 +56,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("pcm-pcie")
 }
 
-/// The sum of all sockets, the length of a slice, and, of `-e`, the parts of a count.
+/// Whether a line is skipped: the sum of all sockets, the length of an interval, or, with `-e`, hits and misses.
 fn is_passed_over(text: &str) -> bool {
     let is_other = ["---", "*", "delay_ms"].iter().any(|start| text.starts_with(start));
     is_other || text.ends_with("(Miss)") || text.ends_with("(Hit)")
 }
 
-/// What a row of a socket says, in words.
+/// The figures in a row of a socket, as a sentence for the user.
 fn row(names: &[&str], line: Line<'_>) -> Option<String> {
     let text = line.trimmed();
     let text = text.strip_suffix("(Total)").unwrap_or(text);

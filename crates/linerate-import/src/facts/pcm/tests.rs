@@ -14,7 +14,7 @@ fn pcie_traffic_of_sockets_in_words() {
         words_of[2].contains("lines of 64 bytes") && words_of[2].contains("slice"),
         "{words_of:?}"
     );
-    // Without -B, lines of a cache are counted.
+    // Without -B, pcm-pcie counts cache lines.
     let (_, notes) = of(&["pcm-pcie/events.txt"]);
     assert_eq!(
         words(&notes)[0],

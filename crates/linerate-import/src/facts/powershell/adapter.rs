@@ -1,4 +1,4 @@
-//! `Get-NetAdapter`.
+//! Reads the output of `Get-NetAdapter`.
 
 use linerate_facts::nic::speed_of_mbps;
 
@@ -56,14 +56,14 @@ fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<(
     Some(())
 }
 
-/// Whether the words of an adapter's description are those of one without a wire.
+/// Whether an adapter's description is that of a virtual one, which has no wire.
 fn is_virtual(description: &str) -> bool {
     const WORDS: [&str; 7] =
         ["Hyper-V", "VMware", "VirtualBox", "Loopback", "TAP-", "WireGuard", "VirtIO"];
     WORDS.iter().any(|word| description.contains(word))
 }
 
-/// `2.5 Gbps`, `866.7 Mbps`, `0 bps`, in Mb/s.
+/// Reads a speed in Mb/s: `2.5 Gbps`, `866.7 Mbps`, `0 bps`.
 fn mbps(text: &str) -> Option<u64> {
     let (number, unit) = text.split_once(' ')?;
     match unit {

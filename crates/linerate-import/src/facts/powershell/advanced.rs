@@ -1,4 +1,4 @@
-//! `Get-NetAdapterAdvancedProperty`.
+//! Reads the output of `Get-NetAdapterAdvancedProperty`.
 
 use linerate_facts::nic::{Nic, Pause, Rings};
 
@@ -20,7 +20,7 @@ pub(crate) static ADVANCED: Format = Format {
     ..Format::FACTS
 };
 
-/// Offloads and features by their keywords. Off, each costs CPU time.
+/// Keywords of offloads and features, with their names. Without them packets cost more CPU time.
 //= learn.microsoft.com: standardized INF keywords for network devices
 const SWITCHES: [(&str, &str); 10] = [
     ("*LsoV2IPv4", "LSO for IPv4"),
@@ -35,7 +35,7 @@ const SWITCHES: [(&str, &str); 10] = [
     ("*NetworkDirect", "RDMA (NetworkDirect)"),
 ];
 
-/// Bytes of the header of Ethernet, which *JumboPacket counts.
+/// Number of bytes of an Ethernet header, which *JumboPacket includes.
 //= learn.microsoft.com, *JumboPacket: the default of 1514 stands for an MTU of 1500
 const HEADER: u32 = 14;
 
@@ -67,7 +67,7 @@ fn set(nic: &mut Nic, keyword: &str, value: u32) {
         "*JumboPacket" => nic.mtu = value.checked_sub(HEADER),
         "*ReceiveBuffers" => rings.rx.now = Some(value),
         "*TransmitBuffers" => rings.tx.now = Some(value),
-        // 0 none, 1 sends, 2 receives, 3 both, 4 negotiated.
+        // The value is 0 for none, 1 for sending, 2 for receiving, 3 for both, 4 for negotiated.
         "*FlowControl" if value <= 3 => {
             nic.pause = Some(Pause {
                 tx: Some(value & 1 != 0),

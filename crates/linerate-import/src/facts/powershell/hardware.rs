@@ -1,4 +1,4 @@
-//! `Get-NetAdapterHardwareInfo`.
+//! Reads the output of `Get-NetAdapterHardwareInfo`.
 
 use linerate_facts::nic::Nic;
 use linerate_facts::pci::{Address, Device, Link};
@@ -58,7 +58,7 @@ fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
     reading.facts.pci.push(device);
 }
 
-/// The device of a row. Numbers of buses are decimal here. An empty cell is unknown.
+/// The PCI device in a row. Bus numbers are decimal here. An empty cell is unknown.
 fn device(row: &table::Row<'_>) -> Option<Device> {
     let number = |names: &[&str]| names.iter().find_map(|name| small(row.get(name)?));
     let byte = |names: &[&str]| number(names).and_then(|n| u8::try_from(n).ok());
@@ -85,7 +85,7 @@ fn device(row: &table::Row<'_>) -> Option<Device> {
     })
 }
 
-/// `8.0 GT/s`; `Unknown` is none.
+/// Reads a speed such as `8.0 GT/s`; `None` for `Unknown`.
 fn speed(text: &str) -> Option<Transfers> {
     let number = text.strip_suffix("GT/s")?.trim();
     scaled(number, 1_000_000_000).map(Transfers)

@@ -1,4 +1,4 @@
-//! What PowerShell shows of network adapters: tables, and lists of `Format-List`.
+//! Readers of PowerShell's outputs about network adapters: tables, and lists of `Format-List`.
 
 mod adapter;
 mod advanced;

@@ -1,4 +1,4 @@
-//! `Get-NetAdapterRdma`.
+//! Reads the output of `Get-NetAdapterRdma`.
 
 use super::{VERSIONS, table};
 use crate::format::{Format, Found, Section};

@@ -1,26 +1,26 @@
-//! Tables and lists of PowerShell.
+//! Reads tables and lists of PowerShell.
 
 use crate::facts::lines::Reading;
 use crate::format::{Found, Section};
 use crate::reading::{Line, MOST, head};
 
-/// A row: its line, and the cells by the names of their columns.
+/// A row of a table or an entry of a list: its line, and its cells by the names of their columns.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     pub(super) line: u64,
     cells: Vec<(String, String)>,
-    /// The text of the first line.
+    /// The text of the row's first line.
     pub(super) text: &'a str,
 }
 
 impl Row<'_> {
-    /// The cell of a column that is not empty.
+    /// The cell of a column; `None` if it is empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let cell = self.cells.iter().find(|(column, _)| column == name);
         cell.map(|(_, text)| text.as_str()).filter(|text| !text.is_empty())
     }
 
-    /// A cell of a name that is whole: PowerShell cuts long ones, and marks that with dots.
+    /// The cell with the name, if it is complete: PowerShell truncates long names and ends them with dots.
     pub(super) fn name(&self) -> Option<&str> {
         let name = self.get("Name")?;
         (!is_cut(name)).then_some(name)
@@ -28,13 +28,13 @@ impl Row<'_> {
 }
 
 fn is_cut(text: &str) -> bool {
-    // A cut name may have a digit behind the dots, so that it differs from others.
+    // A truncated name may have a digit after the dots, which makes it differ from others.
     let text = text.trim_end_matches(|c: char| c.is_ascii_digit());
     text.ends_with("...") || text.ends_with('\u{2026}')
 }
 
-/// Whether a text begins with the head of a table that has these columns, in this order and perhaps with others
-/// between, or with a list that begins with the first of them and has the last one near its start.
+/// Whether a text begins with the heading of a table that has these columns in this order, perhaps with others
+/// between them, or with a list that begins with the first of them and has the last one near its start.
 pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
     let mut lines = head(text).lines();
     let first = lines.next().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
     is_list(first, columns[0]) && head(text).lines().any(|line| is_list(line, last))
 }
 
-/// Reads the rows of a table or a list. It is an error if the columns of a table ran together.
+/// Reads the rows of a table or a list. It is an error if the columns of a table overlap.
 pub(super) fn read<'a>(
     section: &Section<'a>,
     tool: &str,
@@ -82,7 +82,7 @@ fn list<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
     all
 }
 
-/// A column: its name, and the places of its first and last dash.
+/// A column: its name, and the places of the first and last dash below it.
 struct Column {
     name: String,
     start: usize,
@@ -105,7 +105,7 @@ fn table<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
             end: start + word.len(),
         })
         .collect();
-    // Each name stands above its dashes.
+    // In a valid table, each name is as long as the dashes below it.
     let is_even = columns.iter().all(|column| column.end - column.start == column.name.len());
     let rows = lines.iter().skip(2).take(MOST);
     is_even.then(|| rows.map(|line| row(&columns, line)).collect())
@@ -118,7 +118,7 @@ fn row<'a>(columns: &[Column], line: &Line<'a>) -> Row<'a> {
     for (start, word) in words(line.text) {
         let end = start + width(word);
         let below = columns.iter().position(|column| start < column.end && end > column.start);
-        // A word between two columns continues the one before if one blank is between them.
+        // A word that is below no column belongs to the cell before it, if one blank is between them.
         let continued = last.filter(|(_, ended)| start == ended + 1).map(|(at, _)| at);
         let next = columns.iter().position(|column| column.start >= end);
         let Some(at) = below.or(continued).or(next).or(columns.len().checked_sub(1)) else {
@@ -134,14 +134,14 @@ fn row<'a>(columns: &[Column], line: &Line<'a>) -> Row<'a> {
     Row { line: line.number, cells, text: line.text }
 }
 
-/// Columns that a text fills on the screen: characters of East Asian scripts fill two.
+/// Width of a text on the screen, in character cells: characters of East Asian scripts need two.
 fn width(text: &str) -> usize {
     text.chars()
         .map(|c| if c >= '\u{1100}' && c != '\u{2026}' && c < '\u{ffff}' { 2 } else { 1 })
         .sum()
 }
 
-/// The words of a line with the places where they start.
+/// The words of a line, with the places on the screen where they start.
 fn words(line: &str) -> Vec<(usize, &str)> {
     let mut all = Vec::new();
     let mut at = 0;

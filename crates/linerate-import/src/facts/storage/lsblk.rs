@@ -1,4 +1,4 @@
-//! `lsblk`.
+//! Reads the output of `lsblk`.
 
 use linerate_facts::block::{BlockDevice, Layer};
 use linerate_units::Bytes;
@@ -19,18 +19,18 @@ pub(crate) static LSBLK: Format = Format {
     ..Format::FACTS
 };
 
-/// Columns of which one must be there: a table of something else has names and sizes as well.
+/// Columns of which a table must have at least one: tables of other programs have names and sizes too.
 const TELLING: [&str; 6] = ["ROTA", "MAJ:MIN", "TRAN", "MODEL", "SCHED", "FSTYPE"];
-/// Signs of the tree before a name.
+/// Characters of the tree before a name.
 const TREE: [char; 10] = ['├', '└', '─', '│', '|', '`', '-', '+', ' ', '\t'];
-/// Starts of names of disks, where no column shows that a row is one.
+/// Starts of the names of disks, for tables in which no column has the type.
 const DISKS: [&str; 9] = ["sd", "nvme", "vd", "xvd", "hd", "mmcblk", "md", "dm-", "zram"];
-/// Factors of the letters of sizes.
+/// Factors of the letters after sizes.
 const UNITS: [(&str, u64); 6] =
     [("B", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
 
 fn is_head(line: &str) -> bool {
-    // Most lines of most texts are none.
+    // This quick test excludes most lines.
     if !line.trim_start().starts_with(['N', 'K', 'P']) {
         return false;
     }
@@ -43,7 +43,7 @@ fn is_head(line: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let columns = columns(first_line(section.text));
-    // A device with several mount points has a line of its own for each.
+    // Further mount points of a device have lines of their own.
     let is_point = |line: &str| line.starts_with(' ') && line.trim_start().starts_with(['/', '[']);
     let is_other = |line: &str| {
         command(line).is_some() || !is_point(line) && Row::of(&columns, line).is_none()
@@ -58,7 +58,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("lsblk")
 }
 
-/// The name at the start of a row; `None` if it is none.
+/// The name at the start of a row; `None` if the line does not begin with a name.
 fn name(row: &str) -> Option<&str> {
     let first = row.trim_start_matches(TREE).split_whitespace().next()?;
     let name = first.strip_prefix("/dev/").unwrap_or(first);
@@ -66,7 +66,7 @@ fn name(row: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_part)).then_some(name)
 }
 
-/// A row: the name of its device, and the text of each column.
+/// A row: the name of its device, and the text of its cell in each column.
 struct Row<'a> {
     name: &'a str,
     columns: &'a [Column<'a>],
@@ -74,9 +74,9 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A row of the table; `None` if the line is something else.
+    /// Reads a row of the table; `None` if the line is something else.
     fn of(columns: &'a [Column<'a>], line: &'a str) -> Option<Self> {
-        // The signs of the tree take more bytes than columns.
+        // Characters of the tree have several bytes but one column, so they are replaced by blanks.
         let sign = |c: char| {
             if c.is_ascii() || !TREE.contains(&c) { c } else { ' ' }
         };
@@ -98,7 +98,7 @@ impl<'a> Row<'a> {
         cell.filter(|cell| !cell.is_empty())
     }
 
-    /// The device; `None` if it carries no load.
+    /// The device in the row; `None` if it is of a type that carries no load.
     fn device(&self) -> Option<BlockDevice> {
         let mut device = BlockDevice {
             name: self.name.to_owned(),
@@ -113,7 +113,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The layer of a type; `None` of what carries no load.
+/// The layer that a type means; `None` for a type that carries no load.
 fn layer(name: &str) -> Option<Layer> {
     Some(match name {
         "disk" => Layer::Disk,
@@ -128,7 +128,8 @@ fn layer(name: &str) -> Option<Layer> {
     })
 }
 
-/// Names of transports. An NVMe disk is `nvme` there whether it is in a slot or behind a network.
+/// The transport by the name that linerate uses. lsblk prints `nvme` for an NVMe disk in a slot or behind a network,
+/// so that one is unknown.
 fn transport(name: &str) -> &str {
     match name {
         "sata" => "ata",
@@ -137,7 +138,7 @@ fn transport(name: &str) -> &str {
     }
 }
 
-/// `3.6T`, `953.9G`: rounded.
+/// Reads a size, which lsblk rounds: `3.6T`, `953.9G`.
 fn size(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     scaled(digits, lookup(&UNITS, &text[digits.len()..])?).map(Bytes)

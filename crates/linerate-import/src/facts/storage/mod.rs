@@ -1,4 +1,4 @@
-//! Facts of disks and file systems.
+//! Readers of facts about disks and file systems.
 
 mod lsblk;
 mod mounts;

@@ -1,4 +1,4 @@
-//! Mounted file systems on other hosts: `mount`, `nfsstat -m`, `/proc/mounts`.
+//! Reads file systems mounted from other hosts: `mount`, `nfsstat -m`, `/proc/mounts`.
 
 use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
@@ -17,14 +17,14 @@ pub(crate) static MOUNTS: Format = Format {
     ..Format::FACTS
 };
 
-/// File systems on other hosts whose options are read.
+/// Kinds of file systems on other hosts whose options are read.
 const KINDS: [&str; 4] = ["nfs", "nfs4", "cifs", "smb3"];
-/// Words of a line of mounts.
+/// Largest number of words that are read of a line.
 const MOST_WORDS: usize = 16;
 
 fn starts(Start { text, line, next }: Start<'_>) -> bool {
     let is_far = mounted(line).is_some_and(|fs| KINDS.contains(&fs.kind.as_str()));
-    // The whole list begins with those of the host itself.
+    // A complete list begins with file systems of the host itself.
     let has_far = || {
         head(text)
             .lines()
@@ -34,16 +34,16 @@ fn starts(Start { text, line, next }: Start<'_>) -> bool {
     is_far || point(line).is_some() && flags(next).is_some() || mounted(line).is_some() && has_far()
 }
 
-/// Of `nas:/a on /mnt/a type nfs4 (rw,vers=4.2)` and `nas:/a /mnt/a nfs4 rw,vers=4.2 0 0`.
+/// Reads `nas:/a on /mnt/a type nfs4 (rw,vers=4.2)` or `nas:/a /mnt/a nfs4 rw,vers=4.2 0 0`.
 fn mounted(line: &str) -> Option<FileSystem> {
-    // Most lines of most texts are none.
+    // This quick test excludes most lines.
     if !line.contains('/') {
         return None;
     }
     let words: Vec<&str> = line.split_whitespace().take(MOST_WORDS).collect();
     let (point, kind, options) = match words.as_slice() {
         [_, "on", point, "type", kind, options, ..] => (point, kind, options.strip_prefix('(')?),
-        // findmnt: `/mnt/a nas:/a nfs4 rw,vers=4.2`, with signs of a tree.
+        // findmnt prints `/mnt/a nas:/a nfs4 rw,vers=4.2`, with characters of a tree.
         [point, from, kind, options] if from.contains(":/") => (point, kind, *options),
         [_, point, kind, options] | [_, point, kind, options, _, _] => (point, kind, *options),
         _ => return None,
@@ -63,18 +63,18 @@ fn mounted(line: &str) -> Option<FileSystem> {
     })
 }
 
-/// The mount point of `/mnt/a from nas:/a`.
+/// The mount point in a line such as `/mnt/a from nas:/a`.
 fn point(line: &str) -> Option<&str> {
     let (point, from) = line.trim().split_once(" from ")?;
     (point.starts_with('/') && from.contains(":/")).then_some(point)
 }
 
-/// The options of ` Flags: rw,vers=4.2,rsize=1048576`.
+/// The options in a line such as ` Flags: rw,vers=4.2,rsize=1048576`.
 fn flags(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Flags:").map(str::trim)
 }
 
-/// The options that speed depends on. Names and addresses are left out.
+/// The options on which the speed depends. Names and addresses are left out.
 fn telling(options: &str) -> Vec<String> {
     let tells = |option: &&str| {
         let name = option.split('=').next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("mount")
 }
 
-/// The kind by the version of the protocol.
+/// The kind of file system, from the version of NFS in the options.
 fn kind(options: &str) -> &'static str {
     let is_old = options.split(',').any(|option| option == "vers=3" || option == "vers=2");
     if is_old { "nfs" } else { "nfs4" }

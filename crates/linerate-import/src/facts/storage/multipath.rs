@@ -1,4 +1,4 @@
-//! `multipath -ll`.
+//! Reads the output of `multipath -ll`.
 
 use linerate_facts::block::{BlockDevice, Layer, Path};
 
@@ -22,28 +22,28 @@ pub(crate) static MULTIPATH: Format = Format {
     ..Format::FACTS
 };
 
-/// Most paths of one device.
+/// Largest number of paths of one device.
 const MOST_PATHS: usize = 1_024;
-/// Priorities of a path that the target prefers, and of one that it does not, by ALUA.
+/// Priorities (ALUA) of a path that the target prefers, and of one that it does not prefer.
 //= multipath-tools 0.14, libmultipath/prioritizers/alua.c: AAS_OPTIMIZED 50, AAS_NON_OPTIMIZED 10
 const OPTIMIZED: u32 = 50;
 const NON_OPTIMIZED: u32 = 10;
 
-/// The name of a device and of its map, of `mpathc (36001405..) dm-4 LIO-ORG,vol7`.
+/// The name of a device and of its map, from a line such as `mpathc (36001405..) dm-4 LIO-ORG,vol7`.
 fn map(line: &str) -> Option<(&str, &str)> {
     if !line.contains(" dm-") {
         return None;
     }
     let mut words = line.split_whitespace();
     let first = words.next()?;
-    // `reload: mpathc`.
+    // The line may begin with an action: `reload: mpathc`.
     let label = if first.ends_with(':') { words.next()? } else { first };
     let is_map = |word: &&str| word.strip_prefix("dm-").is_some_and(is_digits);
     words.take(2).find(is_map).map(|name| (label, name))
 }
 
-/// A group of paths, of `|-+- policy='service-time 0' prio=50 status=active` or the older
-/// `\_ round-robin 0 [prio=50][active]`.
+/// A group of paths: `|-+- policy='service-time 0' prio=50 status=active`, or of older versions `\_ round-robin 0
+/// [prio=50][active]`.
 struct Group<'a> {
     policy: &'a str,
     priority: Option<u32>,
@@ -76,7 +76,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The path of `| |- 7:0:0:3 sdf 8:80  active ready running`, or of `\_ 7:0:0:3 sdf 8:80 [active][ready]`.
+/// Reads a path: `| |- 7:0:0:3 sdf 8:80  active ready running`, or `\_ 7:0:0:3 sdf 8:80 [active][ready]`.
 fn path(line: &str) -> Option<Path> {
     let line = line.trim_start_matches([' ', '|', '`', '\\', '_', '-', '+']);
     let mut words = line.split([' ', '\t', '[', ']']).filter(|word| !word.is_empty());
@@ -99,8 +99,8 @@ fn path(line: &str) -> Option<Path> {
     })
 }
 
-/// `running` of a path that works, as the kernel calls it; its own words of one that does not; empty if unknown. A
-/// path to the passive side of a target (`ghost`) works.
+/// State of a path: `running`, as in the kernel, if it works; the words of multipath if it does not; empty if
+/// unknown. A path to the passive side of a target (`ghost`) works.
 //= multipath-tools 0.14, multipath.8: path states ready, ghost, faulty, shaky, delayed, i/o pending, unchecked
 fn state(words: &[&str]) -> String {
     let has = |word: &str| words.contains(&word);
@@ -125,7 +125,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             (alua, group, number) = (false, None, 0);
             add(&mut reading, label, name);
         } else if let Some(found) = Group::of(line.text) {
-            // Of a text that was cut the device has no name.
+            // If the text is truncated, the name of the device is unknown.
             if reading.facts.storage.devices.is_empty() {
                 add(&mut reading, "", "multipath");
             }

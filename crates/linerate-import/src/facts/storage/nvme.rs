@@ -1,4 +1,4 @@
-//! `nvme list`.
+//! Reads the output of `nvme list`.
 
 use linerate_facts::block::BlockDevice;
 use linerate_units::Bytes;
@@ -22,7 +22,7 @@ pub(crate) static NVME: Format = Format {
     ..Format::FACTS
 };
 
-/// Factors of the units of sizes.
+/// Factors of the units after sizes.
 const UNITS: [(&str, u64); 4] = [
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
@@ -46,7 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for line in std::mem::take(&mut reading.lines) {
         if line.text.starts_with("Node ") {
             heads = columns(line.text);
-            // The name of one column has a blank.
+            // The column `FW Rev` has a blank in its name.
             heads.retain(|column| column.name != "Rev");
         } else if let Some(name) =
             node(line.text).filter(|_| reading.facts.storage.devices.len() < MOST)
@@ -67,7 +67,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("nvme")
 }
 
-/// The size of a namespace, of `512.11  GB /   1.00  TB`, rounded.
+/// Size of a namespace, which nvme rounds, from a row with `512.11  GB /   1.00  TB`.
 fn size(row: &str) -> Option<Bytes> {
     let (_, rest) = row.split_once(" / ")?;
     let mut words = rest.split_whitespace();

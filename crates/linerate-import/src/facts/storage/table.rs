@@ -1,9 +1,9 @@
-//! Tables whose columns are as wide as their values.
+//! Reads tables whose columns are as wide as their values.
 
-/// Most columns of a table.
+/// Largest number of columns of a table.
 const MOST: usize = 64;
 
-/// A column: its name, and the bytes of its line at which it begins.
+/// A column: its name, and the byte of the heading at which it begins.
 pub(super) struct Column<'a> {
     pub(super) name: &'a str,
     pub(super) start: usize,
@@ -15,14 +15,14 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_whitespace().map(move |word| (at(word), word))
 }
 
-/// The columns of a head.
+/// The columns in the heading of a table.
 pub(super) fn columns(head: &str) -> Vec<Column<'_>> {
     let each = words(head).take(MOST);
     each.map(|(start, name)| Column { name, start }).collect()
 }
 
-/// The text of each column in a row. As many words as columns are one for each; where a word or a blank cell is too
-/// much for that, a word belongs to the last column that begins before its end.
+/// The text of each column in a row. If there are as many words as columns, each column gets one. Otherwise (a cell
+/// has several words, or is blank) a word belongs to the last column that begins before the word ends.
 pub(super) fn cells<'a>(columns: &[Column<'_>], row: &'a str) -> Vec<&'a str> {
     let all: Vec<(usize, &str)> = words(row).take(MOST * 4).collect();
     if all.len() == columns.len() {

@@ -1,4 +1,4 @@
-//! Samples for tests, and what holds for all of them.
+//! Samples of facts for tests, and tests that are the same for all samples.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
 }
 
-/// The text of a sample: `ibstat/two-ports.txt`.
+/// The text of a sample, such as `ibstat/two-ports.txt`.
 #[expect(clippy::disallowed_methods, reason = "samples are files")]
 pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// The facts of texts about one host, merged, with all notes.
+/// The facts in texts about one host, merged, with all notes.
 pub(crate) fn merged(texts: &[&str]) -> (Inventory, Vec<Note>) {
     let (mut all, mut notes) = (Inventory::default(), Vec::new());
     for text in texts {
@@ -32,7 +32,7 @@ pub(crate) fn merged(texts: &[&str]) -> (Inventory, Vec<Note>) {
     (all, notes)
 }
 
-/// The same of samples.
+/// The facts in samples of one host, merged, with all notes.
 pub(crate) fn of(names: &[&str]) -> (Inventory, Vec<Note>) {
     let texts: Vec<String> = names.iter().map(|name| text(name)).collect();
     merged(&texts.iter().map(String::as_str).collect::<Vec<_>>())
@@ -43,12 +43,12 @@ pub(crate) fn words(notes: &[Note]) -> Vec<String> {
     notes.iter().map(|note| note.what.clone()).collect()
 }
 
-/// Ids of what is odd.
+/// Ids of the oddities that are found in the facts.
 pub(crate) fn ids(all: &Inventory) -> Vec<&'static str> {
     odd::find(all).into_iter().map(|odd| odd.id).collect()
 }
 
-/// All samples of facts, with the ids of their formats.
+/// The samples of all formats of facts: id of the format, and name of the file.
 #[expect(clippy::disallowed_methods, reason = "samples are files")]
 fn all() -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -92,7 +92,7 @@ fn lines_that_are_not_understood_are_few() {
     }
 }
 
-/// What is really odd about samples. About all others nothing is said, whatever they lack.
+/// The oddities that some samples really have. No other sample may have any, whatever facts it lacks.
 const ODD: [(&str, &[&str]); 15] = [
     ("multipath/failed.txt", &["disk-path-failed"]),
     ("ifconfig/linux.txt", &["port-damaged"]),

@@ -1,4 +1,4 @@
-//! A document of iperf3: only what counts of it.
+//! A JSON document of iperf3, with only the fields that are used.
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
@@ -6,19 +6,19 @@ use super::end::End;
 use super::fields::{Collect, Fill, NUMBER, TEXT, array, object};
 use super::row::{F, Row};
 
-/// A document.
+/// The parts of a document that are used.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The title that the user gave.
+    /// Title of the test, if the user gave one.
     pub(super) title: Option<String>,
     pub(super) start: Start,
     pub(super) intervals: Intervals,
     pub(super) end: End,
-    /// Why the test ended early.
+    /// Why the test ended early, in iperf3's words.
     pub(super) error: Option<String>,
     /// Whether the document has an object `end`, or an event of that name.
     pub(super) ended: bool,
-    /// The event whose data follows.
+    /// Name of the event whose data is read next.
     event: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Document {
         let bare = heads.iter().find_map(|head| why.strip_prefix(head));
         let why = bare.unwrap_or(&why).to_owned();
         match &mut self.error {
-            // From version 3.21 on the key may be there twice.
+            // Since version 3.21 the key `error` may occur twice.
             Some(known) if !known.contains(&why) && known.len() < 1_000 => {
                 known.push_str("; ");
                 known.push_str(&why);
@@ -39,7 +39,7 @@ impl Document {
         }
     }
 
-    /// Takes a part of the document that has this name.
+    /// Reads the part of the document with this name.
     fn part<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
             "start" => map.next_value_seed(object(&mut self.start)),
@@ -83,16 +83,16 @@ impl Fill for Document {
     }
 }
 
-/// The object `start`: who tests what.
+/// The object `start`: the ends and the settings of the test.
 #[derive(Debug, Default)]
 pub(super) struct Start {
     pub(super) version: Option<String>,
     pub(super) protocol: Option<String>,
-    /// The random word that both ends of a test know.
+    /// The random text that identifies the test to both ends.
     pub(super) cookie: Option<String>,
-    /// The client wrote the document.
+    /// Whether the client wrote the document.
     pub(super) by_client: bool,
-    /// The server wrote the document.
+    /// Whether the server wrote the document.
     pub(super) by_server: bool,
     pub(super) settings: Row,
 }
@@ -139,14 +139,14 @@ impl Fill for Start {
     }
 }
 
-/// The intervals, as sums.
+/// The intervals, summed over streams.
 #[derive(Debug, Default)]
 pub(super) struct Intervals {
-    /// Of the direction in which the client sends, or of the only one.
+    /// Intervals of the direction in which the client sends, or of the only direction.
     pub(super) sum: Ticks,
-    /// Of the direction in which the server sends, of a test in both.
+    /// In a bidirectional test, intervals of the direction in which the server sends.
     pub(super) back: Ticks,
-    /// What the kernel of the end that wrote the document told about its sending sockets.
+    /// Readings of the sending sockets, by the kernel of the end that wrote the document.
     pub(super) kernel: Kernel,
 }
 
@@ -156,13 +156,13 @@ impl Collect for Intervals {
     }
 }
 
-/// Rates of intervals, in order, without those that iperf3 omitted.
+/// Rates of the intervals, in order, without those that iperf3 omitted, and their sums.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
     pub(super) rates: Vec<f64>,
     pub(super) seconds: f64,
     pub(super) bytes: f64,
-    /// Length of the last one.
+    /// Length of the last interval in seconds.
     pub(super) last: f64,
     /// Whether the document has intervals of this direction, omitted ones included.
     pub(super) seen: bool,
@@ -184,7 +184,7 @@ impl Ticks {
     }
 }
 
-/// Largest windows in bytes, and round-trip times in microseconds.
+/// Largest windows in bytes, and round-trip times in microseconds, of all streams.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) window: Option<f64>,
@@ -196,7 +196,8 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Takes the windows and the times of a stream: shortest, mean, longest. Zero is what iperf3 writes for unknown.
+    /// Adds the windows of a stream and its round-trip times: shortest, mean, longest. iperf3 writes zero for
+    /// unknown.
     pub(super) fn add(&mut self, [window, offered, least, mean, most]: [Option<f64>; 5]) {
         self.window = larger(self.window, window);
         self.offered = larger(self.offered, offered);
@@ -218,7 +219,7 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// An interval, and whether its first sum was read.
+/// The intervals to fill, and whether the first sum of the current interval was read.
 struct OneInterval<'a>(&'a mut Intervals, bool);
 
 impl Fill for OneInterval<'_> {
@@ -230,7 +231,7 @@ impl Fill for OneInterval<'_> {
         }
         let mut row = Row::default();
         map.next_value_seed(object(&mut row))?;
-        // Up to version 3.9 a test in both directions has two sums with one name.
+        // Up to version 3.9, a bidirectional test has two sums with the same name.
         let back = name == 2 || self.1;
         self.1 = true;
         let intervals = &mut *self.0;
@@ -240,7 +241,7 @@ impl Fill for OneInterval<'_> {
     }
 }
 
-/// The streams of an interval. Most of a long document are these: few of their fields are read.
+/// The streams of an interval. They make up most of a long document, so only a few of their fields are read.
 struct Samples<'a>(&'a mut Kernel);
 
 impl Collect for Samples<'_> {
@@ -257,7 +258,8 @@ impl Collect for Samples<'_> {
     }
 }
 
-/// A stream in an interval: its windows, its round-trip time, and whether iperf3 omitted it.
+/// Figures of one stream in one interval: congestion window and send window in bytes, round-trip time in microseconds, and
+/// 1 if iperf3 omitted the interval, else 0.
 #[derive(Default)]
 struct Sample([f64; 4]);
 

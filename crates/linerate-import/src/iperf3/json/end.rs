@@ -1,4 +1,4 @@
-//! The object `end` of a document: the sums.
+//! The object `end` of a document, with the sums over the whole time.
 
 use serde::de::{MapAccess, SeqAccess};
 
@@ -6,33 +6,33 @@ use super::document::Kernel;
 use super::fields::{Collect, Fill, TEXT, array, object};
 use super::row::{F, Row};
 
-/// Most streams whose rates are kept. iperf3 has at most 128 in each direction.
+/// Largest number of streams whose rates are kept. iperf3 has at most 128 in each direction.
 const MOST_STREAMS: usize = 10_000;
 
-/// The object `end`.
+/// The fields of the object `end`.
 #[derive(Debug, Default)]
 pub(super) struct End {
     pub(super) streams: Vec<Stream>,
-    /// What the kernel of the end that wrote the document told about its sending sockets.
+    /// Readings of the sending sockets, by the kernel of the end that wrote the document.
     pub(super) kernel: Kernel,
-    /// Sums, then those of the direction in which the server sends of a test in both.
+    /// Sums of the first direction; then, in a bidirectional test, of the direction in which the server sends.
     pub(super) sums: [Sums; 2],
     pub(super) cpu: Row,
     pub(super) sender_congestion: Option<String>,
     pub(super) receiver_congestion: Option<String>,
 }
 
-/// The sums of a direction.
+/// The sums of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// Of UDP, of both ends in a muddle: its rate is the sender's, its seconds are the receiver's.
+    /// The one sum for UDP, which mixes both ends: its rate is the sender's, its seconds are the receiver's.
     pub(super) mixed: Option<Row>,
     pub(super) sent: Option<Row>,
     pub(super) received: Option<Row>,
 }
 
 impl Sums {
-    /// The sum with this place among the names.
+    /// The sum for a key, by the key's place in the list of names.
     fn of(&mut self, place: usize) -> &mut Option<Row> {
         match place {
             0 => &mut self.mixed,
@@ -42,10 +42,10 @@ impl Sums {
     }
 }
 
-/// The rates of a stream over the whole time.
+/// The rates of a stream over the whole time, in bits per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream {
-    /// Whether the end that wrote the document sends on it; `None` before version 3.7.
+    /// Whether the end that wrote the document sends on this stream; `None` before version 3.7.
     pub(super) sends: Option<bool>,
     pub(super) sent: Option<f64>,
     pub(super) received: Option<f64>,
@@ -71,9 +71,9 @@ impl Fill for End {
                 let mut row = Row::default();
                 map.next_value_seed(object(&mut row))?;
                 let [forward, back] = &mut self.sums;
-                // Up to version 3.9 a test in both directions has two sums with one name.
-                let again = forward.of(name % 3).is_some();
-                let sums = if name >= 3 || again { back } else { forward };
+                // Up to version 3.9, a bidirectional test has two sums with the same name.
+                let is_second = forward.of(name % 3).is_some();
+                let sums = if name >= 3 || is_second { back } else { forward };
                 *sums.of(name % 3) = Some(row);
             }
             6 => map.next_value_seed(array(self))?,
@@ -94,7 +94,7 @@ impl Collect for End {
         {
             self.streams.push(stream);
         }
-        // Of a stream that it receives on, the writer knows nothing of the sender's kernel: zero, or its own.
+        // Of a stream that it receives, the writer does not know the far kernel's values: these are zero, or its own.
         if ends.sender.get(F::Sender) != Some(0.0) {
             let names = [F::MaxCwnd, F::MaxWnd, F::MinRtt, F::MeanRtt, F::MaxRtt];
             self.kernel.add(names.map(|name| ends.sender.positive(name)));
@@ -103,7 +103,7 @@ impl Collect for End {
     }
 }
 
-/// Both ends of a stream; of UDP one row for both.
+/// The rows of both ends of a stream; for UDP, one row for both ends.
 #[derive(Default)]
 struct Ends {
     sender: Row,
@@ -116,7 +116,7 @@ impl Ends {
         let rows = [&self.sender, &self.receiver, &self.udp];
         let sends = rows.iter().find_map(|row| row.get(F::Sender));
         let udp = self.udp.positive(F::Bits);
-        // Datagrams of a test have one size, so the share that arrived is that of the bytes.
+        // All datagrams of a test have the same size, so the share that arrived is also the share of the bytes.
         let lost = self.udp.get(F::Lost).zip(self.udp.positive(F::Packets));
         let arrived = lost.map(|(lost, of)| (1.0 - lost / of).clamp(0.0, 1.0));
         let stream = Stream {

@@ -1,34 +1,34 @@
-//! Reads the objects of a document piece by piece, without a tree of all of it.
+//! Reads the objects of a document one by one, without building a tree of the whole document.
 //!
-//! A document of many streams is long, and only sums of it are kept. Unknown fields are passed over, fields of
-//! an unexpected type count as missing, and of two fields with one name the later one counts.
+//! A document with many streams is long, and only sums of it are kept. Unknown fields are skipped, a field of an
+//! unexpected type counts as missing, and of two fields with the same name the later one counts.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Most characters of a text that is kept.
+/// Most characters of a text that are kept.
 const LONGEST: usize = 300;
 
-/// Something that the fields of an object fill.
+/// A type that is filled from the fields of an object.
 pub(super) trait Fill {
-    /// Names of the fields that count.
+    /// Names of the fields that are read.
     const NAMES: &'static [&'static str];
 
-    /// Takes the value of the field with this place in `NAMES`.
+    /// Reads the value of the field whose name is at this place in `NAMES`.
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error>;
 }
 
-/// A value that objects of an array are made of, one after the other.
+/// A type that is filled from the elements of an array, one after the other.
 pub(super) trait Collect {
-    /// Takes the next element of an array.
+    /// Reads the next element of an array; `None` at its end.
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error>;
 }
 
-/// What the kinds of values become. A kind of which nothing is said is passed over.
+/// What a JSON value of each kind is turned into. A kind without a method of its own is skipped.
 pub(super) trait Kinds<'de>: Sized {
     type Value;
-    /// What a value that is passed over becomes.
+    /// The result for a value that is skipped.
     fn other(self) -> Self::Value;
     fn number(self, _: f64) -> Self::Value {
         self.other()
@@ -46,7 +46,7 @@ pub(super) trait Kinds<'de>: Sized {
     }
 }
 
-/// A value of any kind.
+/// Reads a value of any kind.
 pub(super) struct Any<T>(T);
 
 impl<'de, T: Kinds<'de>> DeserializeSeed<'de> for Any<T> {
@@ -97,7 +97,7 @@ impl<'de, T: Kinds<'de>> Visitor<'de> for Any<T> {
     }
 }
 
-/// Fills a value from an object. Anything else leaves it as it is.
+/// Fills `into` from an object. A value that is no object leaves it unchanged.
 pub(super) fn object<T: Fill>(into: &mut T) -> Any<Object<'_, T>> {
     Any(Object(into))
 }
@@ -122,7 +122,7 @@ impl<'de, T: Fill> Kinds<'de> for Object<'_, T> {
     }
 }
 
-/// Gives the elements of an array to a value.
+/// Fills `into` from the elements of an array.
 pub(super) fn array<T: Collect>(into: &mut T) -> Any<Array<'_, T>> {
     Any(Array(into))
 }
@@ -140,7 +140,7 @@ impl<'de, T: Collect> Kinds<'de> for Array<'_, T> {
     }
 }
 
-/// A number; `NaN` for anything else. A switch is 0 or 1.
+/// Reads a number; `NaN` for any other value. False is 0 and true is 1.
 pub(super) const NUMBER: Any<Number> = Any(Number);
 
 pub(super) struct Number;
@@ -157,7 +157,7 @@ impl Kinds<'_> for Number {
     }
 }
 
-/// A text; `None` for anything else, and if it is empty.
+/// Reads a text; `None` for any other value, and for an empty text.
 pub(super) const TEXT: Any<Text> = Any(Text);
 
 pub(super) struct Text;
@@ -177,7 +177,7 @@ impl Kinds<'_> for Text {
     }
 }
 
-/// The place of a field's name in a table.
+/// Reads the name of a field; gives its place in a list of names.
 struct Name(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Name {

@@ -1,4 +1,4 @@
-//! JSON of iperf3: a document (`-J`), or a line for each event (`--json-stream`).
+//! Reads JSON of iperf3: one document (`-J`), or one line for each event (`--json-stream`).
 
 mod document;
 mod end;
@@ -16,7 +16,7 @@ use crate::reading::{Notes, floor, outcome};
 use document::Document;
 use fields::object;
 
-/// iperf3, JSON.
+/// The format of iperf3's JSON.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-json",
     label: "iperf3, JSON",
@@ -30,13 +30,13 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Bytes of a text that are looked at to recognise a document.
+/// Number of bytes of a text that are searched to recognise a document.
 const LOOKED_AT: usize = 1024;
 
-/// Keys that a document begins with.
+/// Keys with which a document can begin.
 const FIRST: &[&str] = &["\"start\"", "\"intervals\"", "\"end\"", "\"error\"", "\"title\""];
 
-/// Words that only documents of iperf3 have near their start.
+/// Texts that, near the start of a document, only iperf3 has.
 const MARKS: &[&str] = &[
     "\"connected\"",
     "\"iperf 3",
@@ -58,17 +58,17 @@ fn starts(text: &str) -> bool {
     FIRST.iter().any(|key| first.starts_with(key)) && MARKS.iter().any(|mark| first.contains(mark))
 }
 
-/// The first bytes of a text.
+/// The first bytes of a text, which are searched.
 fn head(text: &str) -> &str {
     &text[..floor(text, LOOKED_AT)]
 }
 
-/// Whether a line of an event begins here.
+/// Whether a text begins with an event of iperf3.
 fn is_event(text: &str) -> bool {
     event_name(text).is_some_and(|name| ["start", "interval", "end", "error"].contains(&name))
 }
 
-/// The name of the event that begins here.
+/// The name of the event with which a text begins.
 fn event_name(text: &str) -> Option<&str> {
     let text = text.strip_prefix('{')?.trim_start_matches(' ');
     let text = text.strip_prefix("\"event\":")?.trim_start_matches(' ');
@@ -97,20 +97,20 @@ fn found(section: &Section<'_>) -> Found {
     }
 }
 
-/// iperf3, with the version of a text such as `iperf 3.12`.
+/// iperf3 with its version, from a text such as `iperf 3.12`.
 fn tool(version: Option<&str>) -> Tool {
     let version = version.map(|text| text.strip_prefix("iperf ").unwrap_or(text));
     Tool { version: version.map(str::to_owned), ..Tool::named("iperf3") }
 }
 
-/// What may stand behind an error that hides its reason.
+/// A hint for errors in which iperf3 hides the reason.
 const HIDDEN: &str = "some versions, such as 3.18, say only that the socket has closed where the server refused the test or ended it";
 
 fn hides_reason(error: &str) -> bool {
     error.contains("control socket has closed unexpectedly")
 }
 
-/// Why a document has no result.
+/// A sentence on why a document has no result.
 fn without_result(error: Option<&str>) -> String {
     let Some(error) = error else {
         return "it has no interval and no sum".to_owned();
@@ -119,7 +119,8 @@ fn without_result(error: Option<&str>) -> String {
     format!("iperf3 ended without a result: {error}{hint}")
 }
 
-/// Reads one value at the start of a text into a document. Returns its bytes, and why it is damaged.
+/// Reads one JSON value at the start of a text into a document. Returns the number of its bytes, and the error if it
+/// is damaged.
 fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_str(text);
     let error = object(document).deserialize(&mut json).err();
@@ -127,7 +128,7 @@ fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Erro
     (used.min(text.len()), error)
 }
 
-/// Reads a document. Returns the bytes that belong to it.
+/// Reads a document. Returns the number of bytes that belong to it.
 fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> usize {
     let text = section.text;
     let (used, error) = value(text, document);
@@ -141,17 +142,17 @@ fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> u
     };
     let line = section.line + (error.line() as u64).saturating_sub(1);
     notes.at(line, what);
-    // The next document may be what stands where the end of this one is missing.
+    // If the end of this document is missing, the next one may begin in the middle of the text.
     let from = floor(text, used.saturating_sub(2));
     let next = text[from..].find("\n{").map(|at| from + at + 1);
     next.unwrap_or(text.len())
 }
 
-/// Reads the events of one test. Returns the bytes that belong to them.
+/// Reads the events of one test. Returns the number of bytes that belong to them.
 fn events(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> usize {
     let text = section.text;
     let (mut at, mut used, mut line) = (0, 0, section.line);
-    // Notes of lines that belong to the test only if an event follows.
+    // Notes about lines that belong to this test only if another event follows.
     let mut open = Notes::default();
     while at < text.len() {
         let rest = &text[at..];
@@ -177,13 +178,13 @@ fn events(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> 
     used + repeated(&text[used..], document)
 }
 
-/// Bytes of a document behind the events that repeats them, as `--json-stream-full-output` writes it.
+/// Number of bytes of a document after the events that repeats them: `--json-stream-full-output` writes it.
 fn repeated(text: &str, document: &Document) -> usize {
     if event_name(text).is_some() || !starts(text) {
         return 0;
     }
-    let mut again = Document::default();
-    let (used, _) = value(text, &mut again);
-    let same = again.start.cookie.is_some() && again.start.cookie == document.start.cookie;
+    let mut following = Document::default();
+    let (used, _) = value(text, &mut following);
+    let same = following.start.cookie.is_some() && following.start.cookie == document.start.cookie;
     if same { used } else { 0 }
 }

@@ -1,13 +1,13 @@
-//! A row of figures.
+//! A row: the figures of one object.
 
 use serde::de::MapAccess;
 
 use super::fields::{Fill, NUMBER};
 
-/// Declares the figures that count, each with its name in a document.
+/// Declares the figures that are read, each with its name in a document.
 macro_rules! figures {
     ($($figure:ident = $name:literal),+ $(,)?) => {
-        /// A figure.
+        /// A figure that a row can have.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum F { $($figure),+ }
 
@@ -22,22 +22,22 @@ figures! {
     Retransmits = "retransmits",
     Omitted = "omitted",
     Sender = "sender",
-    // Of a stream at the end.
+    // Figures of a stream at the end of the test.
     MaxCwnd = "max_snd_cwnd",
     MaxWnd = "max_snd_wnd",
     MaxRtt = "max_rtt",
     MinRtt = "min_rtt",
     MeanRtt = "mean_rtt",
-    // Of datagrams.
+    // Figures of datagrams.
     Jitter = "jitter_ms",
     Lost = "lost_packets",
     Packets = "packets",
-    // Of CPUs.
+    // Figures of CPU time.
     HostTotal = "host_total",
     HostSystem = "host_system",
     RemoteTotal = "remote_total",
     RemoteSystem = "remote_system",
-    // Settings.
+    // Settings of the test.
     TargetBitrate = "target_bitrate",
     Mss = "tcp_mss",
     MssDefault = "tcp_mss_default",
@@ -51,7 +51,7 @@ figures! {
     FqRate = "fqrate",
 }
 
-/// Figures of one object. Those that it does not have are `NaN`.
+/// The figures of one object. A figure that the object does not have is `NaN`.
 #[derive(Debug, Clone)]
 pub(super) struct Row([f64; NAMES.len()]);
 
@@ -62,12 +62,12 @@ impl Default for Row {
 }
 
 impl Row {
-    /// The figure; `None` if it is missing.
+    /// The value of a figure; `None` if it is missing.
     pub(super) fn get(&self, figure: F) -> Option<f64> {
         Some(self.0[figure as usize]).filter(|value| value.is_finite())
     }
 
-    /// The figure; `None` if it is missing, zero or negative.
+    /// The value of a figure; `None` if it is missing, zero or negative.
     pub(super) fn positive(&self, figure: F) -> Option<f64> {
         self.get(figure).filter(|value| *value > 0.0)
     }

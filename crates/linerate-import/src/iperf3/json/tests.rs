@@ -13,8 +13,8 @@ fn samples_are_read_as_before() {
     insta::assert_snapshot!(all("iperf3-json"));
 }
 
-/// Figures that another program read from the samples: goodput, retransmits, congestion window, mean of the
-/// round-trip times in microseconds.
+/// Figures that another program read from the samples: goodput, retransmits, congestion window, mean round-trip time
+/// in microseconds.
 #[test]
 fn figures_are_those_of_the_documents() {
     let table = "\
@@ -88,7 +88,7 @@ fn many_connections_before_the_version_do_not_hide_it() {
     assert_eq!(transfer(&text).goodput.0, 900);
 }
 
-/// A document with these parts of `start.test_start`, of `end` and of the whole.
+/// A document with these fields in `start.test_start`, these intervals, this `end`, and these further fields.
 fn document(test: &str, intervals: &str, end: &str, rest: &str) -> String {
     format!(
         "{{\"start\":{{\"version\":\"iperf 3.22\",\"connecting_to\":{{}},\"test_start\":{{\"protocol\":\"TCP\"{test}}}}},\
@@ -107,7 +107,7 @@ fn plain(rest: &str) -> String {
 
 #[test]
 fn two_keys_of_one_name_are_read() {
-    // (q) "error" twice: as a server's, and again as the client's own.
+    // Case (q): the key `error` occurs twice, for the server's error and for the client's.
     for name in ["3.21+-limit8.json", "3.21+-limit8.jsonl"] {
         let error = transfer(&json(name)).error;
         assert_eq!(
@@ -120,7 +120,7 @@ fn two_keys_of_one_name_are_read() {
     assert_eq!(transfer(&plain(errors)).error.as_deref(), Some("the first; the second"));
     let same = ",\"error\":\"one\",\"error\":\"one\"";
     assert_eq!(transfer(&plain(same)).error.as_deref(), Some("one"));
-    // Versions 3.7 to 3.9 name the sums of both directions alike.
+    // Versions 3.7 to 3.9 give the sums of both directions the same name.
     for name in ["3.7-bidir.json", "3.9-bidir.json"] {
         let both = transfers(&json(name));
         assert_eq!(both.len(), 2);
@@ -131,17 +131,18 @@ fn two_keys_of_one_name_are_read() {
 
 #[test]
 fn zero_where_iperf3_cannot_know_is_unknown() {
-    // (r) An interrupted client never hears of the receiver's count.
+    // Case (r): an interrupted client never receives the receiver's count.
     let interrupted = transfer(&json("3.12-int.json"));
     assert_eq!(interrupted.counted, Sender);
     assert!(interrupted.error.as_deref().is_some_and(|why| why.starts_with("interrupt")));
     assert!(interrupted.cpu.receiver.is_none() && interrupted.cpu.sender.is_some());
     let reverse = transfer(&json("3.12-int-R.json"));
     assert_eq!((reverse.counted, reverse.retransmits), (Receiver, None));
-    // An interrupted sender of datagrams knows of no loss: not that there was none.
+    // An interrupted sender of datagrams does not know how many were lost. That does not mean none.
     let datagrams = transfer(&json("3.18-int-u.json"));
     assert_eq!((datagrams.counted, datagrams.datagrams), (Sender, None));
-    // With -R the client has no window and no round-trip time; in both directions it has its own, not the sender's.
+    // With -R the client knows no window and no round-trip time of the sender. In a bidirectional test it reports its
+    // own.
     for (name, place) in
         [("3.1.3-reverse.json", 0), ("3.12-reverse.json", 0), ("3.12-bidir.json", 1)]
     {
@@ -153,7 +154,7 @@ fn zero_where_iperf3_cannot_know_is_unknown() {
             "{name}"
         );
     }
-    // The sum of a server that receives datagrams has no bytes: the intervals have them.
+    // The sum of a server that receives datagrams has no bytes, so its intervals are used.
     for name in ["3.1.3-udp-server.json", "3.7-udp-server.json", "3.12-udp-server.json"] {
         let got = transfer(&json(name));
         assert!(got.goodput.0 > 20_000_000 && got.counted == Receiver, "{name}");
@@ -163,14 +164,14 @@ fn zero_where_iperf3_cannot_know_is_unknown() {
 
 #[test]
 fn the_direction_is_the_clients_and_not_the_writers() {
-    // (s) The flag "sender" says that the writer of the document sends.
+    // Case (s): the flag "sender" means that the end that wrote the document sends.
     for (client, server, direction) in [
         ("3.12-tcp.json", "3.12-tcp-server.json", Forward),
         ("3.12-reverse.json", "3.12-reverse-server.json", Reverse),
     ] {
         let [client, server] = [client, server].map(|name| transfer(&json(name)));
         assert_eq!((client.direction, server.direction), (direction, direction));
-        // Both call their own CPU time the host's.
+        // Client and server each call their own CPU time the host's.
         let own = |of: &Transfer, side: &str| {
             if side == "sender" { of.cpu.sender } else { of.cpu.receiver }
         };
@@ -185,15 +186,15 @@ fn the_direction_is_the_clients_and_not_the_writers() {
 
 #[test]
 fn the_muddled_sum_of_datagrams_is_the_senders_rate() {
-    // (t) Its seconds are the receiver's: its bytes by its seconds are no rate.
+    // Case (t): the seconds in the sum are the receiver's, so that bytes over seconds is not a rate.
     let mixed = "\"sum\":{\"seconds\":20,\"bytes\":1250,\"bits_per_second\":1000,\"lost_packets\":1,\"packets\":10}";
     let text = document("", "", mixed, "").replace("TCP", "UDP");
     let got = transfer(&text);
     assert_eq!((got.goodput.0, got.counted), (1000, Sender));
-    // With the receiver's own sum that is taken.
+    // If the receiver's own sum is there, it is used.
     let text = document("", "", &format!("{mixed},{RECEIVED}"), "").replace("TCP", "UDP");
     assert_eq!((transfer(&text).goodput.0, transfer(&text).counted), (900, Receiver));
-    // Where nothing arrived, and this is known, the goodput is zero.
+    // If it is known that no datagram arrived, the goodput is zero.
     let none = mixed.replace("\"lost_packets\":1,", "\"lost_packets\":10,");
     let known = "\"cpu_utilization_percent\":{\"remote_total\":1}";
     let text = document("", "", &format!("{none},{known}"), "").replace("TCP", "UDP");
@@ -207,14 +208,14 @@ fn the_muddled_sum_of_datagrams_is_the_senders_rate() {
 fn an_error_without_a_result_is_said() {
     assert!(of(&json("3.12-busy.json")).contains("the server is busy running a test"));
     assert!(of(&json("3.18-busystream.jsonl")).contains("the server is busy running a test"));
-    // (u) Version 3.18 hides why the server ended the test.
+    // Case (u): version 3.18 hides why the server ended the test.
     let hidden = json("3.18-limit8.json");
     assert!(transfer(&hidden).error.is_some());
     assert!(notes(&hidden).contains("refused the test or ended it"), "{}", notes(&hidden));
     let refused = document("", "", "", ",\"error\":\"control socket has closed unexpectedly\"");
     assert!(notes(&refused).contains("refused the test or ended it"));
     assert!(!notes(&json("3.12-int.json")).contains("refused the test"));
-    // A document that cannot be read does not hide the next one.
+    // After a document that cannot be read, the next document is read.
     let both = format!("{}{}", json("3.12-busy.json"), json("3.12-tcp.json"));
     assert_eq!(transfer(&both).goodput.0, 7_839_584_830);
     assert!(notes(&both).contains("busy"));
@@ -222,7 +223,7 @@ fn an_error_without_a_result_is_said() {
 
 #[test]
 fn more_received_than_sent_is_explained_by_omitted_seconds() {
-    // (v)
+    // Case (v): with omitted seconds, more bytes are received than sent.
     assert!(notes(&json("3.18-omit.json")).contains("more was received than sent"));
     let more = RECEIVED.replace("1125", "1251");
     let with = |omit: &str, received: &str| document(omit, "", &format!("{SENT},{received}"), "");
@@ -232,24 +233,24 @@ fn more_received_than_sent_is_explained_by_omitted_seconds() {
         !notes(&with(",\"omit\":1", &RECEIVED.replace("1125", "1250")))
             .contains("more was received")
     );
-    // Omitted intervals are no ticks.
+    // Omitted intervals are not kept as ticks.
     assert_eq!(transfer(&json("3.18-omit.json")).ticks.len(), 2);
 }
 
 #[test]
 fn a_limit_of_the_server_is_not_what_was_asked() {
-    // (w) A server limits the mean of 5 s: a test of 3 s passes a limit of 100 Mb/s at any rate.
+    // Case (w): a server limits the mean rate over 5 s. A test of 3 s passes a limit of 100 Mb/s at any rate.
     let got = transfer(&json("3.21+-limit3.json"));
-    assert_eq!((got.asked, got.error.as_deref()), (None, None));
+    assert_eq!((got.requested, got.error.as_deref()), (None, None));
     assert!(got.goodput.0 > 10_000_000_000);
-    // What the client asked for is that of each stream.
-    let asked = transfer(&json("3.18-opts.json"));
-    assert_eq!(asked.asked.map(|rate| rate.0), Some(2_000_000_000));
+    // The client's requested rate is that of each stream.
+    let requested = transfer(&json("3.18-opts.json"));
+    assert_eq!(requested.requested.map(|rate| rate.0), Some(2_000_000_000));
 }
 
 #[test]
 fn a_quantity_that_ends_with_an_interval_is_said() {
-    // (x) 10 MB take a second from version 3.16 on; 3.12 ends before all of them have arrived.
+    // Case (x): since version 3.16, 10 MB take a second; version 3.12 ends before all of them have arrived.
     for name in ["3.18-n.json", "3.12-n.json"] {
         assert!(notes(&json(name)).contains("the rate may be too low"), "{name}");
     }
@@ -283,7 +284,7 @@ fn text_around_documents_and_several_documents_are_read() {
     );
     assert_eq!(transfers(&text).len(), 2);
     assert!(notes(&text).contains("`warning: something`") && notes(&text).contains("`done`"));
-    // On one line, and with the keys in order of the alphabet.
+    // Documents on one line, with their keys in alphabetical order.
     let tcp: serde_json::Value = serde_json::from_str(&json("3.12-tcp.json")).unwrap();
     let sorted = format!("{tcp}\n{tcp}\n");
     assert!(sorted.starts_with("{\"end\""), "{sorted}");
@@ -301,7 +302,7 @@ fn the_complete_part_of_a_cut_document_is_read() {
     assert!(notes(&whole[..end]).contains("ends early"));
     let inside = whole.find("\"end\":\t1.").unwrap();
     assert!(of(&whole[..inside]).contains("cannot be read"));
-    // The next document stands where the end is missing.
+    // The next document follows where the end of the first is missing.
     let two = format!("{}\n{}", &whole[..end], json("3.12-udp.json"));
     assert_eq!(transfers(&two).len(), 2, "{}", of(&two));
     assert!(notes(&two).contains("damaged"), "{}", notes(&two));
@@ -313,7 +314,7 @@ fn events_are_one_test_and_not_repeated() {
     assert_eq!(transfers(&full).len(), 1);
     let two = format!("{}{}", json("3.18-stream.jsonl"), json("3.21+-streambidir.jsonl"));
     assert_eq!(transfers(&two).len(), 3);
-    // A line between them, and one that was cut.
+    // A foreign line between the events, and an event that is truncated.
     let mut lines: Vec<String> = full.lines().take(3).map(str::to_owned).collect();
     lines.insert(1, "iperf3: warning".to_owned());
     lines.insert(1, lines[2][..100].to_owned());
@@ -324,7 +325,7 @@ fn events_are_one_test_and_not_repeated() {
         "{}",
         notes(&text)
     );
-    // Without its end the intervals count.
+    // If the event `end` is missing, the intervals are used.
     let cut: String =
         json("3.21+-streambidir.jsonl").lines().take(3).collect::<Vec<_>>().join("\n");
     assert_eq!(transfers(&cut).len(), 2);

@@ -1,4 +1,4 @@
-//! From a document to transfers.
+//! Makes transfers from a document.
 
 use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, RoundTrips, Transfer};
@@ -9,10 +9,10 @@ use super::end::Sums;
 use super::row::{F, Row};
 use crate::reading::Notes;
 
-/// Intervals of a test from which on its end, which may wait for that of an interval, counts for at most 5 %.
+/// Number of intervals from which on the time at the end of a test, up to one interval, is at most 5 % of the whole.
 const INTERVALS_OF_A_QUANTITY: usize = 20;
 
-/// The transfers of a document: one, or one in each direction. `line` is that of the document.
+/// The transfers of a document: one, or one in each direction. `line` is the document's first line.
 pub(super) fn all(document: &Document, line: u64, notes: &mut Notes) -> Vec<Transfer> {
     let both = document.start.settings.positive(F::Bidir).is_some()
         || document.intervals.back.seen
@@ -51,7 +51,7 @@ fn word(direction: Direction) -> &'static str {
     }
 }
 
-/// What a reader of the figures should know.
+/// Adds notes that help to understand the figures.
 fn about(document: &Document, line: u64, notes: &mut Notes) {
     let start = &document.start;
     if !start.by_client && !start.by_server {
@@ -80,7 +80,8 @@ fn about(document: &Document, line: u64, notes: &mut Notes) {
 }
 
 impl Ticks {
-    /// The rates without a shorter interval at the end, and the length of an interval.
+    /// The rates of intervals of equal length, in which a shorter last one is left out, and the length of an interval
+    /// in seconds.
     fn equal(&self) -> (Vec<f64>, Option<f64>) {
         let mut rates = self.rates.clone();
         let mut seconds = self.seconds;
@@ -90,17 +91,17 @@ impl Ticks {
             seconds -= self.last;
         }
         let mean = (!rates.is_empty()).then(|| seconds / rates.len() as f64);
-        // iperf3's own clock is coarser than this.
+        // Rounded to milliseconds: iperf3's own clock is coarser.
         (rates, mean.map(|mean| (mean * 1e3).round() / 1e3))
     }
 
-    /// Rate of all intervals together.
+    /// Rate over all intervals, in bits per second.
     fn rate(&self) -> Option<f64> {
         (self.bytes > 0.0 && self.seconds > 0.0).then(|| self.bytes * 8.0 / self.seconds)
     }
 }
 
-/// A direction of a document.
+/// One direction of a document, with its figures.
 struct View<'a> {
     document: &'a Document,
     direction: Direction,
@@ -108,11 +109,11 @@ struct View<'a> {
     sums: &'a Sums,
     ticks: &'a Ticks,
     carrier: Carrier,
-    /// Whether the end that wrote the document sends.
+    /// Whether the end that wrote the document is the sender.
     sends: bool,
 }
 
-/// A rate in bits per second, its seconds, and the end that counted it.
+/// Goodput in bits per second, the seconds over which it was counted, and the end that counted it.
 type Goodput = (f64, Option<f64>, Counted);
 
 impl<'a> View<'a> {
@@ -142,7 +143,7 @@ impl<'a> View<'a> {
         self.document.start.settings.positive(figure)
     }
 
-    /// Whether the far end's figures arrived at the end that wrote the document. Else they are zero.
+    /// Whether the end that wrote the document received the far end's figures. Otherwise they are zero.
     fn exchanged(&self) -> bool {
         let received = self.sums.received.as_ref();
         self.document.end.cpu.positive(F::RemoteTotal).is_some()
@@ -164,14 +165,14 @@ impl<'a> View<'a> {
         transfer.cpu = self.cpu();
         transfer.datagrams = self.datagrams();
         transfer.size = self.setting(F::Block).map(|n| Bytes(n as u64));
-        transfer.asked = self.asked();
+        transfer.requested = self.requested();
         transfer.congestion = self.congestion();
         transfer.error.clone_from(&self.document.error);
         self.kernel(&mut transfer);
         Some(transfer)
     }
 
-    /// The receiver's count if it is known. Zero is what iperf3 writes for unknown.
+    /// The receiver's count if it is known, else the sender's. iperf3 writes zero for unknown.
     fn goodput(&self) -> Option<Goodput> {
         let of = |row: &Option<Row>, counted| {
             let row = row.as_ref()?;
@@ -190,7 +191,7 @@ impl<'a> View<'a> {
             .or_else(|| self.sends.then(|| ticks(Counted::Sender)).flatten())
     }
 
-    /// No datagram arrived.
+    /// A goodput of zero, if all datagrams were lost.
     fn all_lost(&self) -> Option<Goodput> {
         let lost = self.datagrams()?;
         let seconds = self.sums.mixed.as_ref()?.positive(F::Seconds);
@@ -209,12 +210,12 @@ impl<'a> View<'a> {
 
     fn retransmits(&self) -> Option<u64> {
         let sent = self.sums.sent.as_ref()?;
-        // Without the sender's bytes its retransmits are unknown, and written as zero.
+        // If the sender's bytes are unknown, so are its retransmits, which iperf3 then writes as zero.
         sent.positive(F::Bytes)?;
         Some(sent.get(F::Retransmits).filter(|n| *n >= 0.0)? as u64)
     }
 
-    /// CPU time at both ends. Zero is what iperf3 writes for unknown.
+    /// CPU time of the sender and of the receiver. iperf3 writes zero for unknown.
     fn cpu(&self) -> ByRole<Option<Cpu>> {
         let row = &self.document.end.cpu;
         let of = |total, system| {
@@ -245,14 +246,15 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The rate that the user asked for is one of each stream.
-    fn asked(&self) -> Option<Rate> {
+    /// The requested rate of all streams: iperf3 reports that of each stream.
+    fn requested(&self) -> Option<Rate> {
         let streams = self.setting(F::Streams)?;
         let each = self.setting(F::TargetBitrate).or_else(|| self.setting(F::FqRate))?;
         Some(bits(each * streams))
     }
 
-    /// In both directions iperf3 names the ends of the last direction that it sums: there the server sends.
+    /// Congestion control of the sender. In a bidirectional test iperf3 names sender and receiver of the last
+    /// direction that it sums, in which the server sends.
     fn congestion(&self) -> Option<String> {
         let end = &self.document.end;
         let swapped = self.both && self.direction == Direction::Forward;
@@ -260,7 +262,7 @@ impl<'a> View<'a> {
         name.clone()
     }
 
-    /// What the sender's kernel told: it is known only to the sender.
+    /// Sets windows and round-trip times by the sender's kernel, which only the sender knows.
     fn kernel(&self, transfer: &mut Transfer) {
         if !self.sends {
             return;
@@ -272,11 +274,14 @@ impl<'a> View<'a> {
         };
         transfer.window = bytes(|kernel| kernel.window);
         transfer.offered = bytes(|kernel| kernel.offered);
-        let told = if end.count > 0 { end } else { ticks };
+        let report = if end.count > 0 { end } else { ticks };
         let micros = |value: Option<f64>| value.map(|us| Nanos((us * 1e3) as u64));
-        let mean = (told.count > 0).then(|| told.sum / told.count as f64);
-        transfer.round_trip =
-            RoundTrips { least: micros(told.least), mean: micros(mean), most: micros(told.most) };
+        let mean = (report.count > 0).then(|| report.sum / report.count as f64);
+        transfer.round_trip = RoundTrips {
+            least: micros(report.least),
+            mean: micros(mean),
+            most: micros(report.most),
+        };
     }
 }
 

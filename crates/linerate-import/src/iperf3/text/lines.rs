@@ -1,14 +1,14 @@
-//! The lines of an output, sorted by their meaning.
+//! Reads the lines of an output, and sorts them by their kind.
 
 use super::is_header;
 use crate::format::Section;
 use crate::iperf_row::{Row, Strange, bracket, number, row};
 use crate::reading::{Line, Notes};
 
-/// Most streams of a direction. iperf3 itself has at most 128.
+/// Largest number of streams of a direction. iperf3 itself has at most 128.
 const MOST_STREAMS: usize = 1_000;
 
-/// Starts of lines that say nothing about the result.
+/// Starts of lines that have nothing about the result.
 const PASSED_OVER: &[&str] = &[
     "- - - -",
     "-----",
@@ -29,7 +29,7 @@ const PASSED_OVER: &[&str] = &[
     "Authentication succeeded",
 ];
 
-/// An output.
+/// The lines of an output, sorted by their kind.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a line that was seen")]
 pub(super) struct Lines<'a> {
@@ -37,43 +37,43 @@ pub(super) struct Lines<'a> {
     pub(super) by_client: bool,
     pub(super) by_server: bool,
     pub(super) reverse: bool,
-    /// The protocol that `-V` names.
+    /// The protocol that `-V` prints.
     pub(super) protocol: Option<&'a str>,
     pub(super) streams: Option<u32>,
     pub(super) block: Option<u64>,
     pub(super) segment: Option<u32>,
-    /// Lines that name a connection of the test.
+    /// Number of lines that name a connection of the test.
     pub(super) connections: usize,
-    /// Whether both ends of a connection have one address.
+    /// Whether both ends of a connection have the same address.
     pub(super) local: Option<bool>,
-    /// Largest segment of the control connection, whose route the test takes.
+    /// MSS of the control connection, which uses the same route as the test.
     pub(super) control_segment: Option<u32>,
     pub(super) cpu: Vec<CpuLine>,
     pub(super) congestion: Option<&'a str>,
     pub(super) error: Option<String>,
-    /// Headers of columns, in order; of many tests only the first two matter.
+    /// The first two headings of columns: one for intervals, one for the summary.
     pub(super) headers: Vec<&'a str>,
-    /// Whether a line of words says that the summary follows, or a datagram count that it stands before.
+    /// Whether the summary has begun: a line of words announced it, or a line with the number of datagrams sent.
     pub(super) summed: bool,
-    /// Whether a rule stands behind the rows of intervals.
+    /// Whether a line of dashes follows the rows of intervals.
     ruled: bool,
-    /// Whether the writing end says how many datagrams it sent.
+    /// Whether the end that wrote the output printed how many datagrams it sent.
     pub(super) sent: bool,
-    /// Rows of intervals that count.
+    /// Rows of intervals, without omitted ones.
     pub(super) intervals: Vec<Row<'a>>,
     /// Rows of the summary.
     pub(super) summary: Vec<Row<'a>>,
     pub(super) notes: Notes,
-    /// Bytes up to the last line that was understood.
+    /// Number of bytes up to the last line that was understood.
     pub(super) used: usize,
 }
 
-/// CPU shares of both ends: `CPU Utilization: local/sender 15.3% (0.9%u/14.3%s), remote/receiver 36.1% ..`.
+/// CPU use of both ends: `CPU Utilization: local/sender 15.3% (0.9%u/14.3%s), remote/receiver 36.1% ..`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuLine {
     /// Whether the end that wrote the output is the sender.
     pub(super) sends: bool,
-    /// Share of one CPU, all and in the kernel: of this end, then of the far one.
+    /// CPU time as a share of one CPU, in total and in the kernel: of this end, then of the far end.
     pub(super) ends: [Option<(f64, f64)>; 2],
 }
 
@@ -87,7 +87,7 @@ impl<'a> Lines<'a> {
             if line.is_empty() {
                 continue;
             }
-            // What the server wrote comes behind the result, and says the same.
+            // The server's output follows the result and repeats it.
             repeated |= line == "Server output:";
             if repeated || lines.line(line) {
                 lines.used = end;
@@ -105,7 +105,7 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// Takes a line. Returns whether it was understood.
+    /// Reads a line. Returns whether it was understood.
     fn line(&mut self, line: &'a str) -> bool {
         if let Some(row) = row(line) {
             self.row(row);
@@ -125,10 +125,10 @@ impl<'a> Lines<'a> {
     }
 
     fn row(&mut self, row: Row<'a>) {
-        // Between the intervals of several streams there are rules as well, but only the summary begins at zero anew.
-        let again = self.ruled && row.from == 0.0;
-        if is_marked(&row) || self.headers.len() > 1 || self.summed || again {
-            self.summed |= again || is_marked(&row);
+        // Lines of dashes also separate the intervals of several streams, but only the summary begins at zero again.
+        let starts_over = self.ruled && row.from == 0.0;
+        if is_marked(&row) || self.headers.len() > 1 || self.summed || starts_over {
+            self.summed |= starts_over || is_marked(&row);
             if self.summary.len() < 4 * MOST_STREAMS {
                 self.summary.push(row);
             }
@@ -138,7 +138,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Takes a line about one connection that is no row.
+    /// Reads a line about one connection that is not a row.
     fn connection(&mut self, line: &str) -> bool {
         let Some((id, rest)) = bracket(line) else {
             return false;
@@ -147,7 +147,8 @@ impl<'a> Lines<'a> {
         if is_sent(rest) {
             self.sent = true;
             self.summed = true;
-            // It follows the row of its stream in the summary, whose header may be the only one.
+            // The line follows the row of its stream in the summary, and there may be only one heading for both
+            // parts.
             let last = self.intervals.pop_if(|row| row.id == id && row.from == 0.0);
             self.summary.extend(last);
             return true;
@@ -162,7 +163,7 @@ impl<'a> Lines<'a> {
             || rest.ends_with("statistics not available)")
     }
 
-    /// Takes a line of words.
+    /// Reads a line of words.
     fn words(&mut self, line: &'a str) -> bool {
         if let Some(why) = line.strip_prefix("iperf3: ") {
             let why = why.strip_prefix("error - ").unwrap_or(why);
@@ -178,7 +179,7 @@ impl<'a> Lines<'a> {
             self.reverse = true;
         } else if let Some(mss) = line.strip_prefix("TCP MSS: ") {
             let mss = mss.split(' ').next().and_then(|n| n.parse().ok());
-            // A server does not know it, and writes zero.
+            // A server does not know the MSS, and writes zero.
             self.segment = mss.filter(|n| *n > 0);
         } else if let Some(mss) = line.strip_prefix("Control connection MSS ") {
             self.control_segment = mss.trim().parse().ok().filter(|n| *n > 0);
@@ -195,7 +196,7 @@ impl<'a> Lines<'a> {
         true
     }
 
-    /// `TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 2 second test, tos 0`
+    /// Reads `TCP, 1 streams, 131072 byte blocks, omitting 0 seconds, 2 second test, tos 0`.
     fn settings(&mut self, text: &'a str) {
         let mut parts = text.split(", ");
         self.protocol = parts.next();
@@ -212,7 +213,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether the ends of `local 192.0.2.1 port 41000 connected to 192.0.2.2 port 5201` have one address.
+/// Whether both ends in `local 192.0.2.1 port 41000 connected to 192.0.2.2 port 5201` have the same address.
 pub(crate) fn is_local(rest: &str) -> Option<bool> {
     let mut words = rest.split_whitespace().skip(1);
     let own = words.next()?;
@@ -220,17 +221,17 @@ pub(crate) fn is_local(rest: &str) -> Option<bool> {
     Some(own == other)
 }
 
-/// Whether a row says whose count it is, as only rows of a summary do.
+/// Whether a row says which end counted. Only rows of a summary do.
 pub(super) fn is_marked(row: &Row<'_>) -> bool {
     row.rest.ends_with("sender") || row.rest.ends_with("receiver")
 }
 
-/// `Sent 3334 datagrams`, of the client.
+/// Whether a client's line is like `Sent 3334 datagrams`.
 pub(super) fn is_sent(rest: &str) -> bool {
     rest.starts_with("Sent ") && rest.ends_with(" datagrams")
 }
 
-/// Whether a line may stand in an output, other than a row, a header or a line of one connection.
+/// Whether a line can be part of an output, other than a row, a heading or a line about one connection.
 pub(super) fn is_known(line: &str) -> bool {
     Lines::default().line(line)
 }

@@ -1,4 +1,4 @@
-//! Text of iperf3, as people see it.
+//! Reads the text that iperf3 prints by default.
 
 mod lines;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use crate::iperf_row::{Row, bracket, row};
 use crate::reading;
 use lines::{Lines, is_known, is_marked, is_sent};
 
-/// iperf3, text.
+/// The format of iperf3's text.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-text",
     label: "iperf3, text",
@@ -27,11 +27,11 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::RESULTS
 };
 
-/// Rule of a server's banner.
+/// The line of dashes around a server's banner.
 const RULE: &str = "-----------------------------------------------------------";
-/// Lines in which the first row must follow: iperf3 has up to 128 connections in each direction.
+/// Number of lines within which the first row must follow: iperf3 has up to 128 connections in each direction.
 const MOST_FIRST_LINES: usize = 300;
-/// Bytes before a line that are looked at to find whether an output goes on there.
+/// Number of bytes before a line that are searched, to decide whether an output continues there.
 const LOOKED_BACK: usize = 1500;
 
 fn starts(Start { text, line, .. }: Start<'_>) -> bool {
@@ -47,7 +47,7 @@ fn starts(Start { text, line, .. }: Start<'_>) -> bool {
         || row(line).is_some_and(|row| is_marked(&row))
 }
 
-/// Whether a row, or an error instead, follows within a few lines. Each connection has one more.
+/// Whether a row, or an error instead of it, follows within 20 lines, not counting one line for each connection.
 fn has_row_soon(text: &str) -> bool {
     let is_connection = |line: &&str| bracket(line).is_some() && line.contains(" connected to ");
     let lines = text.lines().take(MOST_FIRST_LINES);
@@ -55,13 +55,13 @@ fn has_row_soon(text: &str) -> bool {
     others.any(|line| row(line).is_some() || line.starts_with("iperf3: "))
 }
 
-/// `iperf 3.18`, with the name of the host's system in the next line.
+/// Whether a line is like `iperf 3.18`; the next line then names the host's operating system.
 fn is_version(line: &str) -> bool {
     line.strip_prefix("iperf 3.")
         .is_some_and(|rest| rest.len() < 40 && rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A server's banner, behind which a test begins. Behind the last test nothing does.
+/// Whether a server's banner is followed by a test. The last banner is not.
 fn is_banner(text: &str) -> bool {
     let mut lines = text.lines().skip(1);
     let listening = lines
@@ -76,14 +76,14 @@ fn is_header(line: &str) -> bool {
     bracket(line).is_some_and(|(id, rest)| id == "ID" && rest.contains("Interval"))
 }
 
-/// Whether rows of iperf3 follow. iperf2 has rows of the same form, and pads the times less.
+/// Whether rows of iperf3 follow. Rows of iperf 2 look alike, but their times have less padding.
 fn has_rows(text: &str) -> bool {
     let header = Start::of(text).line;
     let mut rows = text.lines().skip(1).take(2).filter_map(row);
     rows.any(|row| row.digits == 2 && (row.wide || header.contains("Bitrate")))
 }
 
-/// Whether the output before a line goes on there, where one could begin as well.
+/// Whether the output before a line continues there, although the line could also begin a new output.
 fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
@@ -91,7 +91,7 @@ fn goes_on(before: &str, text: &str) -> bool {
     }
     let before = before[from..].lines();
     let line = Start::of(text).line;
-    // With --get-server-output the client writes what the server wrote.
+    // With --get-server-output the client also prints the server's output.
     let repeated = before.clone().rev().take(8);
     if line.starts_with("iperf3: ") || repeated.into_iter().any(|line| line == "Server output:") {
         return true;
@@ -107,8 +107,8 @@ fn goes_on(before: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a row is the first one of another test: a summary has each end of a stream once, and an interval at the
-/// start comes before all later ones.
+/// Whether a row is the first one of another test: a summary has each end of a stream only once, and an interval that
+/// starts at zero precedes all later ones.
 fn begins_anew<'a>(next: &Row<'_>, before: impl DoubleEndedIterator<Item = &'a str>) -> bool {
     let mut last = before.rev().map_while(row);
     if next.from > 0.0 {
@@ -125,12 +125,13 @@ fn begins_anew<'a>(next: &Row<'_>, before: impl DoubleEndedIterator<Item = &'a s
     })
 }
 
-/// Whether the last lines, from behind, are those of a test before its rows. Lines of no output end it.
+/// Whether the last lines, in reverse order, are those of a test that has no rows yet. A line that is not of iperf3
+/// ends the search.
 fn is_beginning<'a>(last: impl Iterator<Item = &'a str>) -> bool {
     let mut last = last.peekable();
     let mut has_error = false;
     while let Some(line) = last.next() {
-        // The line behind the version names the system.
+        // The line after the version names the operating system.
         let is_system = last.peek().is_some_and(|line| is_version(line));
         let ends = line.trim() == "iperf Done."
             || row(line).is_some()
@@ -140,14 +141,14 @@ fn is_beginning<'a>(last: impl Iterator<Item = &'a str>) -> bool {
         if ends {
             return false;
         }
-        // An error may be written before the first line of its test.
+        // iperf3 may print an error before the first line of its test.
         has_error |= line.starts_with("iperf3: ");
     }
     true
 }
 
-/// Whether a header, or the words before it, belong to the summary of the test whose last lines these are, from
-/// behind, or to its intervals.
+/// Whether a heading, or the words before it, continue the test whose last lines, in reverse order, are given: as its
+/// summary, or as its intervals.
 fn has_no_summary<'a>(last: impl Iterator<Item = &'a str>, text: &str) -> bool {
     let mut strange = false;
     for line in last {
@@ -170,7 +171,7 @@ fn has_no_summary<'a>(last: impl Iterator<Item = &'a str>, text: &str) -> bool {
     true
 }
 
-/// Whether the row behind a header is that of the whole time, where no rule stands between the last row and it.
+/// Whether the row after a heading covers the whole time, in a text without a line of dashes before it.
 fn is_whole(last: &Row<'_>, text: &str) -> bool {
     let next = text.lines().skip(1).find_map(row);
     let has_other_end = Start::of(text).line.contains("Lost") && !last.rest.contains('/');

@@ -12,7 +12,7 @@ fn samples_are_read_as_before() {
     insta::assert_snapshot!(all("iperf3-text"));
 }
 
-/// Figures that a person reads in the samples.
+/// The figures that a person reads in the samples, compared with those that were read here.
 #[test]
 fn figures_are_those_of_the_text() {
     let table = "\
@@ -43,7 +43,7 @@ fn a_session_is_split_into_its_tests() {
     let got = transfers(&server);
     assert_eq!(got.iter().map(|t| t.direction).collect::<Vec<_>>(), [Forward, Reverse]);
     assert_eq!(notes(&server), "");
-    // Two clients, one behind the other, and tables without their first lines.
+    // The outputs of two clients in turn, and then tables without their first lines.
     let clients = format!(
         "$ iperf3 -c x\n{}$ iperf3 -c x -u\n{}",
         text("3.20-tcp.txt"),
@@ -59,7 +59,7 @@ fn a_session_is_split_into_its_tests() {
             .iter()
             .all(|transfer| transfer.cpu.sender.is_some() || transfer.cpu.receiver.is_some())
     );
-    // What stands behind the last line is no part of it.
+    // A line after the last one is not part of the output.
     let other = format!("{}something else\n", text("3.20-tcp.txt"));
     assert!(notes(&other).contains("`something else`"));
 }
@@ -127,7 +127,7 @@ fn a_server_without_a_summary_receives() {
     let sends = sends.replace("/sec\n", "/sec    3   1.41 KBytes\n");
     let sends = transfer(&format!("{head}{sends}"));
     assert_eq!((sends.direction, sends.retransmits), (Reverse, Some(3)));
-    // A system without these columns.
+    // A system without the columns for retransmits and windows.
     let end = "[ ID] Interval           Transfer     Bandwidth\n\
                [  5]   0.00-1.00   sec   375 MBytes  3.14 Gbits/sec   sender\n";
     let sends = transfer(&format!("{head}{rows}- - - -\n{end}"));
@@ -163,7 +163,7 @@ fn each_test_of_a_paste_is_a_result() {
     let cut = text("3.20-tcp.txt").replace("iperf Done.\n", "");
     let paste = format!("{cut}{prose}{cut}{prose}{cut}");
     assert_eq!(transfers(&paste).len(), 3, "{}", of(&paste));
-    // Tables without their first lines, and without the end.
+    // Tables that lack their first lines and their ends.
     let table = &cut[cut.find("[ ID]").unwrap()..];
     let table = &table[..table.find("- - -").unwrap()];
     let paste = format!("{table}{prose}{table}");

@@ -1,4 +1,4 @@
-//! From lines to transfers.
+//! Makes transfers from the lines of an output.
 
 use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Transfer};
@@ -6,7 +6,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use super::lines::Lines;
 use crate::format::Section;
-use crate::iperf_command::asked;
+use crate::iperf_command::requested;
 use crate::iperf_row::{CONTRADICTS, Row, bytes, number, ticks, word};
 use crate::reading::{Notes, flag};
 
@@ -39,7 +39,7 @@ pub(super) fn all(lines: &Lines<'_>, section: &Section<'_>, notes: &mut Notes) -
     }
     if let Some(command) = section.command {
         for one in &mut transfers {
-            asked(one, command);
+            requested(one, command);
         }
     }
     for (view, one) in views.iter().zip(&transfers) {
@@ -54,10 +54,10 @@ pub(super) fn all(lines: &Lines<'_>, section: &Section<'_>, notes: &mut Notes) -
     transfers
 }
 
-/// What is to be said of the figures of an output.
+/// Notes about the figures of an output.
 fn said(lines: &Lines<'_>, views: &[View<'_>]) -> Vec<&'static str> {
     let mut rows = lines.intervals.iter().chain(&lines.summary);
-    // A server of version 3.1 writes a row of zero for the end that it does not count.
+    // A server of version 3.1 prints a row of zeros for the end whose payload it does not count.
     let is_summed = lines.summary.iter().any(|row| row.bytes > 0.0);
     let all = [
         (rows.clone().any(|row| row.comma), "the numbers have a decimal comma"),
@@ -85,13 +85,14 @@ fn by_server(lines: &Lines<'_>, section: &Section<'_>) -> bool {
     has("RX-S") || has("TX-S") || section.command.is_some_and(option)
 }
 
-/// Whether the server sends, and whether this is known.
+/// Whether the server sends, and whether this is certain.
 fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, bool) {
     let option = |command: &str| flag(command, &["-R", "--reverse"]);
     if lines.reverse || section.command.is_some_and(option) {
         return (true, true);
     }
-    // A sender's intervals have columns of their own. The only header may be that of the summary.
+    // The intervals of a sender have columns that those of a receiver lack. If there is only one heading, it may be
+    // that of the summary.
     let no_intervals = lines.intervals.is_empty() && lines.headers.len() < 2;
     let column = |place: usize, name: &str| {
         let place = (lines.headers.get(place)).filter(|_| !no_intervals);
@@ -108,8 +109,8 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
     if lines.sent {
         return (false, true);
     }
-    // On systems without these columns a server's summary shows who receives. Without one, the lack of the column
-    // of retransmits does.
+    // On systems without these columns, the summary of a server shows which end receives. If it has no summary, the
+    // missing column of retransmits does.
     let counts = |end: &str| {
         let mut summary = lines.summary.iter();
         summary.any(|row| row.rest.ends_with(end) && row.bytes > 0.0)
@@ -118,7 +119,7 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
     (sends, lines.by_client || lines.by_server)
 }
 
-/// A direction of an output.
+/// One direction of an output, with its rows.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct View<'a> {
     lines: &'a Lines<'a>,
@@ -126,10 +127,10 @@ struct View<'a> {
     both: bool,
     /// Whether the server wrote the output.
     server: bool,
-    /// Whether the end that wrote the output sends.
+    /// Whether the end that wrote the output is the sender.
     sends: bool,
     intervals: Vec<&'a Row<'a>>,
-    /// Rows of the summary of all streams: the sender's, then the receiver's, then one without a name.
+    /// Rows of the summary for all streams together: the sender's, the receiver's, and one that does not name an end.
     totals: [Option<&'a Row<'a>>; 3],
     streams: usize,
     datagrams: bool,
@@ -149,7 +150,7 @@ impl<'a> View<'a> {
             count(&rows).max(count(&lines.summary.iter().filter(own).collect::<Vec<_>>()));
         let summary: Vec<&Row<'_>> = lines.summary.iter().filter(own).collect();
         let sum = rows.iter().chain(&summary).any(|row| row.is_sum());
-        // A paste may have left out the rows of some or all streams.
+        // A paste may lack the rows of some or all streams.
         let one = |row: &&&Row<'_>| row.is_sum() == (sum || streams > 1);
         let intervals = rows.iter().filter(one).copied().collect();
         let total = |name: fn(&str) -> bool| {
@@ -169,7 +170,7 @@ impl<'a> View<'a> {
             server,
             sends,
             intervals,
-            // Behind the sender's row, one whose end is cut off is the receiver's.
+            // A row after the sender's whose end is missing is the receiver's.
             totals: match totals {
                 [Some(sent), None, cut] => [Some(sent), cut, None],
                 all => all,
@@ -208,7 +209,7 @@ impl<'a> View<'a> {
         Some(transfer)
     }
 
-    /// The receiver's count if it is known. Zero is what iperf3 writes for unknown.
+    /// The receiver's count if it is known, else the sender's. iperf3 writes zero for unknown.
     fn goodput(&self) -> Option<(f64, f64, Counted)> {
         let of = |row: Option<&Row<'_>>, counted| {
             let row = row.filter(|row| row.bytes > 0.0)?;
@@ -228,28 +229,28 @@ impl<'a> View<'a> {
             .or(ticks)
     }
 
-    /// Whether nothing arrived. A server does not know what it did not count itself, nor does a client whose test
-    /// ended early.
+    /// Whether no payload arrived. A server does not know what it did not count itself, and a client does not know if
+    /// its test ended early.
     fn is_nothing(&self) -> bool {
         let [sent, received, _] = self.totals;
-        let is_told =
+        let is_reported =
             received.filter(|_| sent.is_some() && !self.server && self.lines.error.is_none());
-        // The first interval of a sender fills its buffer.
+        // In its first interval a sender may only fill its buffer.
         let later = self.intervals.get(usize::from(self.sends)..).unwrap_or_default();
         let is_still = later.len() > 1 && later.iter().all(|row| row.bytes == 0.0);
-        match is_told {
+        match is_reported {
             Some(row) => row.bytes == 0.0,
             None => received.is_none_or(|row| row.bytes == 0.0) && is_still,
         }
     }
 
-    /// Seconds of the test, by the rows that there are.
+    /// Length of the test in seconds, from the rows that there are.
     fn length(&self) -> f64 {
         let rows = self.totals.iter().flatten().chain(&self.intervals);
         rows.map(|row| row.to).fold(0.0, f64::max)
     }
 
-    /// Up to version 3.1 the row of UDP has the sender's bytes, and the receiver's losses.
+    /// Goodput from the loss: up to version 3.1 the row of UDP has the sender's bytes and the receiver's losses.
     fn by_loss(&self) -> Option<(f64, f64, Counted)> {
         let row = self.totals[2].filter(|row| row.bytes > 0.0)?;
         let Lost { lost, of, .. } = self.lost()?;
@@ -257,13 +258,13 @@ impl<'a> View<'a> {
         Some((arrived, row.seconds(), Counted::Receiver))
     }
 
-    /// Whether the goodput is derived from the losses.
+    /// Whether the goodput was derived from the loss of datagrams.
     fn is_by_loss(&self) -> bool {
         let derived = self.by_loss();
         derived.is_some() && self.goodput() == derived && self.lost().is_some_and(|n| n.lost > 0)
     }
 
-    /// The sender's row has them. Where the end is cut off, they are those of all intervals.
+    /// Segments retransmitted, from the sender's row; if the end of the output is missing, the sum of all intervals.
     fn retransmits(&self) -> Option<u64> {
         if self.datagrams {
             return None;
@@ -277,7 +278,7 @@ impl<'a> View<'a> {
         sum.sum::<Option<u64>>().filter(|_| self.sends && !self.intervals.is_empty())
     }
 
-    /// Mean rate of the intervals, and their seconds.
+    /// Mean rate of the intervals, and their length in seconds.
     fn mean(&self) -> Option<(f64, f64)> {
         let seconds: f64 = self.intervals.iter().map(|row| row.seconds()).sum();
         let bits: f64 = (self.intervals.iter()).map(|row| row.rate * row.seconds()).sum();
@@ -295,7 +296,7 @@ impl<'a> View<'a> {
         own.filter(|row| !row.is_sum() && row.rest.ends_with(name)).map(|row| row.rate).collect()
     }
 
-    /// Largest congestion window: `   0   1.31 MBytes`. The rows of the sum have none.
+    /// Largest congestion window, from rows such as `   0   1.31 MBytes`. Rows of the sum have no window.
     fn window(&self) -> Option<Bytes> {
         if !self.sends || self.datagrams {
             return None;
@@ -319,8 +320,8 @@ impl<'a> View<'a> {
         if self.sends { [of(near), of(far)].into() } else { [of(far), of(near)].into() }
     }
 
-    /// `0.007 ms  0/3570 (0%)  receiver`, of the receiver or of a row without a name; without a summary the sum of the
-    /// intervals.
+    /// Lost datagrams, from `0.007 ms  0/3570 (0%)  receiver` or a row that does not name an end; if there is no
+    /// summary, the sum of the intervals.
     fn lost(&self) -> Option<Lost> {
         let [sent, received, unnamed] = self.totals;
         let named = received.filter(|row| row.bytes > 0.0 || !self.sends);
@@ -351,7 +352,7 @@ fn retransmits(row: &Row<'_>) -> Option<u64> {
     word(row.rest)?.0.parse().ok()
 }
 
-/// `0.007 ms  0/3570 (0%)` of a row.
+/// Jitter and loss from a row with `0.007 ms  0/3570 (0%)`.
 fn counts(row: &Row<'_>) -> Option<Lost> {
     let (jitter, rest) = row.rest.split_once(" ms")?;
     let (counts, _) = word(rest)?;

@@ -1,4 +1,4 @@
-//! Samples of all formats, damaged: no reader, no merge and no rule may panic.
+//! Damages samples of all formats: no reader, no merge and no rule may panic.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use super::tests::samples;
 use super::{Part, read};
 use crate::merge;
 
-/// A change of a text by someone who means harm.
+/// A hostile change of a text.
 #[derive(Debug, Clone)]
 enum Change {
-    /// Only the bytes before this share of it.
+    /// Keeps only the bytes before this share of the text.
     Cut(f64),
-    /// Two lines change places.
+    /// Exchanges two lines, at these shares of the text.
     Swap(f64, f64),
-    /// The digits from this share on are replaced, up to a number of them.
+    /// Replaces up to a number of digits, from this share of the text on.
     Digits(f64, usize, u8),
-    /// A byte becomes another one.
+    /// Replaces the byte at this share of the text.
     Byte(f64, u8),
-    /// A line is there twice.
+    /// Repeats the line at this share of the text.
     Twice(f64),
 }
 
@@ -68,7 +68,7 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
     }
 }
 
-/// No figure is below zero, and all have an end.
+/// Checks that all figures of a disk are positive and finite.
 fn is_sound(outcome: &Outcome) {
     let Measured::Disk(disk) = &outcome.measured else {
         return;
@@ -80,11 +80,11 @@ fn is_sound(outcome: &Outcome) {
     }
 }
 
-/// Takes in an output as an import does.
+/// Adds an output to the material, as an import does.
 fn take(material: &mut Material, part: Part) {
     part.results.iter().for_each(is_sound);
     merge(&mut material.near, part.facts.clone());
-    // The same output twice is about the same host.
+    // The same output, pasted twice, is about the same host.
     merge(&mut material.near, part.facts);
     material.sources.push(Source {
         side: Some(Side::Near),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The sample files of all formats.
+/// The contents of all sample files in a folder and its subfolders.
 #[expect(clippy::disallowed_methods, reason = "tests read their samples")]
 pub(super) fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap();

@@ -1,4 +1,4 @@
-//! The threads of an end that has no time left: what a trial does to them.
+//! The threads of an end without spare CPU time: the effect of trials on their goodput.
 
 use crate::causes::BUSY;
 use crate::causes::predict::{UNCOPIED, added_work, bystander};
@@ -8,22 +8,22 @@ use crate::signs::threads::{at_work, ps_per_byte, wanted};
 use linerate_plan::factor::Class;
 use linerate_units::stats::EQUAL;
 
-/// Effect on goodput of another size of buffers or batches, if a CPU is full.
+/// Ratio of goodput with another size of buffers or batches, if a CPU is full.
 const MOVED: Range = Range { low: 0.7, high: 1.15 };
 
-/// Least time to copy a received byte, in picoseconds: 40 GB/s. The newest received bytes were written by
-/// another core or by a port, so they come from a shared cache at best, and no core reads one that fast.
+/// Least time to copy a received byte, in picoseconds: 40 GB/s. The bytes received last were written by another core or
+/// by a port, so they are read from a shared cache at best, and no core reads one that fast.
 const COPY_LEAST_PS: f64 = 25.0;
 
-/// Usual time to copy a byte, in picoseconds: 10 GB/s. It decides only whether a trial is worth its time, and
+/// Usual time to copy a byte, in picoseconds: 10 GB/s. It only decides whether a trial is worth its time, and affects
 /// no verdict.
 const COPY_USUAL_PS: f64 = 100.0;
 
-/// How many times as fast a thread must become without the copy for a gain to be expected: twice the least gain
+/// Minimum speed-up of a thread that no longer copies, at which a gain of goodput is predicted: twice the least gain
 /// that counts when a limit is removed.
 const SAVES: f64 = 1.1;
 
-/// The end whose threads are meant.
+/// The role of an end's threads in a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Threads that send.
@@ -33,7 +33,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The activity of an end's threads.
+    /// The role of the threads at one end in a direction.
     pub(crate) fn of(side: Side, direction: Direction) -> Self {
         if side == direction.sender() { Self::Sender } else { Self::Receiver }
     }
@@ -43,7 +43,7 @@ impl Role {
             Self::Receiver => direction.receiver(),
         }
     }
-    /// The factor whose trial adds work to these threads.
+    /// The factor whose trial adds work to the threads of this role.
     pub(crate) fn factor(self) -> Factor {
         match self {
             Self::Sender => Factor::SenderWork,
@@ -58,7 +58,7 @@ impl Role {
     }
 }
 
-/// The expected effect of a trial: more work slows a thread without slack down in proportion.
+/// The predicted ratio of goodput for a trial: added work slows a thread without spare time in proportion.
 pub(crate) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -66,40 +66,40 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         return of_more_work(model, trial, role);
     }
     match factor {
-        // The range reaches from threads that share one CPU to twice as many CPUs at work.
+        // The range extends from threads that share one CPU to twice as many CPUs in use.
         Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
         Factor::MoreStreams => Some(Range { low: 0.6, high: trial.stream_ratio() * 1.1 }),
-        // Buffers move the work of a full CPU between caches. The effect is unknown.
+        // Larger buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
-        // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
-        // (backlog), and on the CPU time that packets used (packets on other CPUs).
+        // The gain is unknown. With offloads it depends on the cost of each packet, with a longer backlog on how far
+        // the CPU is behind, and with packets on other CPUs on the CPU time that packets used.
         _ if factor.class() == Class::Packets => None,
         Factor::Discard => match role {
             Role::Receiver => uncopied(load),
-            // Payload that is not copied stays out of caches that both ends may share.
+            // Payload that the receiver does not copy stays out of caches that both ends may share.
             Role::Sender => Some(MOVED),
         },
         Factor::ZeroCopy => match role {
             Role::Sender => handed_over(model, load, trial),
-            // Payload stays out of caches that both ends may share.
+            // Payload that the sender does not copy stays out of caches that both ends may share.
             Role::Receiver => Some(Range { low: UNCOPIED.low, ..MOVED }),
         },
-        // Half of the buffer space in use may be the next limit, just below the present one.
+        // With half of the buffer space in use, the buffer may be the next limit, just below the present one.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
         }
-        // Calls cost between nothing and all of the thread's time.
+        // System calls may need any share of the thread's time, from none to all.
         Factor::SmallerReads if role == Role::Receiver => Some(Range { low: 0.5, high: 1.1 }),
         Factor::SmallerWrites if role == Role::Sender => Some(Range { low: 0.5, high: 1.1 }),
-        // Calls at the other end, which has time for them, change the size of the batches that arrive here.
-        // The effect of these batches on a full CPU is unknown.
+        // The other end has time for more system calls, but they change the size of the batches that arrive here. The
+        // effect of these batches on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
         _ => bystander(model, trial),
     }
 }
 
-/// More work slows down a thread without slack; there is no prediction if that work made its other work
-/// cheaper.
+/// The predicted ratio of goodput with added work: a thread without spare time slows down. `None` if the added work
+/// made the thread's other work cheaper.
 fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
     let cheaper = measured.filter(|_| role == Role::Sender);
@@ -109,12 +109,12 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
     Some(slowed(added_work(model, trial, role == Role::Sender)?))
 }
 
-/// CPU time for each byte, without and with the work that a trial added to a sending thread that had no time
-/// left. `Some` where it rose so little that the other work must have become cheaper. This happens because the
-/// kernel then does work on other CPUs (it handles acknowledgements there, and sends the segments that they
-/// allow), or does more in one go. With BBR, a quarter more work was measured to leave 1.09 to 1.41 of the
-/// goodput, since segments were reordered less. Nothing is known of datagrams: a slower sender loses fewer, so
-/// each that arrives costs less, whatever the limit is.
+/// CPU time for each byte, without and with the work that a trial added to a sending thread without spare time. `Some`
+/// if it rose so little that the thread's other work must have become cheaper. This happens because the kernel then
+/// does work on other CPUs (it handles acknowledgements there, and sends the segments that they allow), or does more in
+/// one go. With BBR, a quarter more work was measured to leave 1.09 to 1.41 of the goodput, since segments were
+/// reordered less. Nothing is known of datagrams: a slower sender loses fewer, so each that arrives costs less,
+/// whatever the limit is.
 pub(crate) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;
@@ -123,18 +123,19 @@ pub(crate) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
     (full && without / with > slowed(added).high).then_some([without, with])
 }
 
-/// A thread without slack loses the added share of its time, `1/(1+w)`, or less: a thread that starts later
-/// finds more work at once, and larger batches cost less per byte. At least half of the loss must be seen. It
-/// may lose somewhat more, since the added work competes for cache and CPU turns: a quarter more work was
-/// measured to leave 0.74 to 0.84.
+/// Range of goodput for a thread without spare time, if work is added that takes the share `added` of its time: the
+/// ratio is `1/(1+added)`, or higher, as a thread that starts later finds more work at once, and larger batches cost
+/// less per byte. At least half of the loss must be seen. The loss may be somewhat larger, since the added work
+/// competes for cache and CPU turns: a quarter more work was measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);
     Range { low: proportional * 0.8, high: f64::midpoint(proportional, 1.0) }
 }
 
-/// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
-/// known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may have less time left than that.
-/// `None` if the gain could be too small to differ from no change: then a trial without a gain proves nothing.
+/// The predicted gain of a receiving thread without spare time that no longer copies: the time of the copy, up to the
+/// next limit. Only the least gain is known beforehand: a copy costs at least [`COPY_LEAST_PS`], and the sender may
+/// have less spare time than that. `None` if the gain could be too small to differ from no change: then a trial without
+/// a gain proves nothing.
 fn uncopied(load: &Load) -> Option<Range> {
     let copy =
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
@@ -143,10 +144,10 @@ fn uncopied(load: &Load) -> Option<Range> {
     (copy < 1.0 && least > EQUAL.high).then_some(Range { low: least, high: f64::MAX })
 }
 
-/// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The
-/// trial itself measures this saving; before that, a copy is assumed to have its usual cost. `None` if the
-/// saving, or the receiver's spare time, is so small that the gain could look like no change: holding pages has
-/// a cost as well.
+/// The predicted gain of a sending thread without spare time that no longer copies: the CPU time saved on each byte, up
+/// to the next limit. The trial itself measures this saving; before the trial, a copy is assumed to have its usual
+/// cost. `None` if the saving, or the receiver's spare time, is so small that the gain could look like no change:
+/// holding pages has a cost as well.
 fn handed_over(model: &Model, load: &Load, trial: &TrialPlan) -> Option<Range> {
     let left = 1.0 / wanted(&load.receivers)?;
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);

@@ -1,4 +1,4 @@
-//! The common part of the two core causes: one thread that has no time left.
+//! Code shared by the causes `sender-core` and `receiver-core`: one thread that has no spare CPU time.
 
 use crate::causes::host::busy_thread::Role;
 use crate::causes::host::cpu_contention;
@@ -8,21 +8,21 @@ use crate::causes::host::cpu_steal;
 use crate::causes::host::shared_core;
 use crate::causes::prelude::*;
 use crate::causes::udp::datagrams;
-use crate::causes::{BUSY, again};
+use crate::causes::{BUSY, rerun};
 use crate::model::{Cpu, Thread};
 use crate::signs::threads::{busiest, threads, wanted_at};
 
-/// Ids of both core causes.
+/// Ids of the two causes in which one thread uses all of its CPU.
 pub(crate) const IDS: &[&str] = &["sender-core", "receiver-core"];
 
-/// Share of its CPU that a thread must want to be suspected.
+/// Share of its CPU that a thread must need to be a suspect.
 const SUSPECT: f64 = 0.8;
 
 /// Minimum utilization of the busiest thread's CPU at which the evidence is enough without a trial (METHOD
 /// section 2).
 const ENOUGH: f64 = 0.95;
 
-/// The result of the counters.
+/// Judges by counters whether the threads of an end are the limit.
 pub(crate) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     let load = base(model, direction)?;
     let side = role.side(direction);
@@ -56,7 +56,7 @@ pub(crate) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     };
     let busiest = busiest(workers);
     let used = |t| used(t, cpus(load, direction, side));
-    // A polling thread is always busy: only a trial shows whether it has time left.
+    // A polling thread is always busy: only a trial shows whether it has spare time.
     let polls = load.knobs.busy_poll;
     let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
     let evidence = busiest
@@ -68,8 +68,8 @@ pub(crate) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     Ok(Finding::at(side, share, evidence).enough(used_up).reached(used_up))
 }
 
-/// Whether a thread needs so much of its CPU that the network cannot be the limit, and gets most of it. Then it
-/// is the only cause left.
+/// Whether a thread needs so much of its CPU that the network cannot be the limit, and gets most of what it needs. Then
+/// no other cause is left.
 pub(crate) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);
@@ -81,20 +81,20 @@ pub(crate) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     })
 }
 
-/// Describes the datagrams that a reader had no time for; else why there are none. `None` for a sender, and for
-/// a load by connections.
+/// Describes the datagrams that a reader had no time for; else why there are none. `None` for a sender, and for a load
+/// of connections.
 fn of_datagrams(
     model: &Model,
     load: &Load,
     direction: Direction,
     role: Role,
 ) -> Option<Result<String, NoFinding>> {
-    let told = load.datagrams.as_ref().filter(|_| role == Role::Receiver)?;
-    let dropped = datagrams::at_the_socket(model, direction, told);
-    Some(dropped.map(|dropped| datagrams::words(told, dropped, "dropped at its socket")))
+    let reported = load.datagrams.as_ref().filter(|_| role == Role::Receiver)?;
+    let dropped = datagrams::at_the_socket(model, direction, reported);
+    Some(dropped.map(|dropped| datagrams::words(reported, dropped, "dropped at its socket")))
 }
 
-/// The cause that keeps an end's threads from a CPU that they could have, if there is one.
+/// Id of the cause that keeps an end's threads from a CPU that they could have; `None` if there is none.
 pub(crate) fn kept_from_its_cpu(
     model: &Model,
     direction: Direction,
@@ -107,8 +107,8 @@ pub(crate) fn kept_from_its_cpu(
     standing.next().map(|cause| cause.id).or_else(both)
 }
 
-/// Share of its CPU that a thread's work used: its own time, interrupts on that CPU, and other threads of this
-/// run for which it waited. Time spent waiting for other programs does not count.
+/// Share of its CPU that a thread's work used: the thread's own time, interrupts on that CPU, and other threads of this
+/// run for which it waited. The wait for other programs does not count.
 fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let busy = thread.busy?;
     let ours = home(thread, cpus).and_then(|cpu| cpu.ours).unwrap_or(busy);
@@ -129,7 +129,7 @@ fn sentence(thread: &Thread, role: Role) -> Option<String> {
     Some(format!("one {} thread{place} was {} busy{kernel}{waited}", role.word(), percent(busy)))
 }
 
-/// Advice to use more streams, if they carried more.
+/// Advice to use more streams, if they carried more in a measurement.
 pub(crate) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let Some(dir) = model.direction(direction) else {
         return Vec::new();
@@ -144,6 +144,6 @@ pub(crate) fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
          its own)",
         knee.streams
     ));
-    let again = again(model, &format!(" --streams {}", knee.streams));
-    vec![advice.on(Side::Near, again).gain(Some(gain))]
+    let rerun = rerun(model, &format!(" --streams {}", knee.streams));
+    vec![advice.on(Side::Near, rerun).gain(Some(gain))]
 }

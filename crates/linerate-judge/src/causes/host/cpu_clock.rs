@@ -1,4 +1,4 @@
-//! The CPU of a thread without time to spare runs below its nominal clock.
+//! The CPU of a thread without spare time runs below its nominal clock.
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::host::core_bound;
@@ -10,20 +10,20 @@ use linerate_facts::odd::ranges;
 use linerate_units::Hertz;
 use linerate_units::shell::word;
 
-/// Share of its CPU that a thread must want before its clock can matter.
+/// Share of its CPU that a thread must need before the CPU's clock can matter.
 const BUSY: f64 = 0.8;
-/// Minimum utilization at which the CPU is used up.
+/// Minimum utilization of a CPU, at which the CPU counts as used up.
 const USED_UP: f64 = 0.95;
-/// Share of its reference below which a clock is low: governors and counters round by a step of 100 MHz, 4 %
-/// of 2.5 GHz.
+/// Share of its reference below which a clock is low. Governors and counters round by a step of 100 MHz, 4 % of 2.5
+/// GHz.
 const LOW: f64 = 0.95;
-/// Share of the reference below which the clock is named without a trial.
+/// Share of the reference below which the low clock is named without a trial.
 const ENOUGH: f64 = 0.9;
 
-/// Effect on goodput of another CPU, with another clock.
+/// Ratio of goodput on another CPU, which may have another clock.
 const MOVED: Range = Range { low: 0.5, high: 2.0 };
 
-/// A thread without time to spare on a CPU whose clock is low.
+/// A thread without spare time, on a CPU whose clock is low.
 struct Slow<'a> {
     side: Side,
     busy: f64,
@@ -31,7 +31,7 @@ struct Slow<'a> {
     now: Hertz,
     nominal: Hertz,
     clock: &'a Clock,
-    /// The CPUs that are set alike.
+    /// The CPUs of this kind, which share their clock settings.
     cpus: &'a [u32],
 }
 
@@ -46,7 +46,7 @@ pub(crate) static CAUSE: Cause = Cause {
     name: "CPUs run below their full clock",
     stage: Stage::Cpu,
     explains: core_bound::IDS,
-    // The clock's settings belong to the host: no trial changes them.
+    // The clock's settings belong to the host: no trial of linerate changes them.
     decided_by: &[],
     page: include_str!("../pages/cpu-clock.md"),
     check,
@@ -60,7 +60,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding {
         side: Place::from(slow.side),
         share: 1.0 - slow.ratio(),
-        // A thread that polls wants its CPU at any load.
+        // A polling thread uses its CPU however little it carries.
         enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP && !polls(model, direction),
         reached: false,
         evidence: vec![format!(
@@ -91,7 +91,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     slow.map(|slow| remedy(&slow)).into_iter().collect()
 }
 
-/// The busy thread with the lowest clock relative to its nominal one; else the answer.
+/// The busy thread whose CPU has the lowest clock relative to its nominal one; else the reason why there is none.
 fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Slow<'_>>, None, Vec::new());
@@ -117,14 +117,14 @@ fn slowest(model: &Model, direction: Direction) -> Result<Slow<'_>, NoFinding> {
     found.ok_or_else(|| unknown.unwrap_or_else(clear))
 }
 
-/// Why a host has no clock to judge.
+/// Why the clock at an end cannot be the cause, or cannot be judged.
 enum Why {
     Clear(String),
     NoThread,
     Unknown(Gap),
 }
 
-/// The clock of the busiest thread's CPU.
+/// The clock of the CPU of an end's busiest thread, if it is low; else the reason why not.
 fn clock_of<'a>(
     facts: &'a HostFacts,
     load: &Load,
@@ -138,7 +138,7 @@ fn clock_of<'a>(
         Why::Unknown(Gap { what, why, hint })
     };
     if facts.clocks.as_ref().is_some_and(Vec::is_empty) {
-        // A guest's clock is its host's: there is no nominal one to fall short of.
+        // The clock of a virtual machine is that of its host: there is no nominal clock to compare it with.
         return Err(Why::Clear(format!("nothing on {name} sets its clock")));
     }
     let workers = threads(load, direction, side);
@@ -156,19 +156,18 @@ fn clock_of<'a>(
     let clock = &kind.clock;
     let cpus = load.cpus.at(direction, side);
     let now = cpus.iter().find(|c| c.number == cpu).and_then(|c| c.clock);
-    // A CPU that worked had a clock: a reading of 0 is invalid.
+    // A CPU that worked had a clock: a reading of 0 is wrong.
     let now = now.filter(|now| now.0 > 0);
     let now =
         now.ok_or_else(|| lacks(format!("the clock of CPU {cpu} was not read under load")))?;
-    // The highest clock that it reports is an upper bound of the nominal clock, but not the nominal clock
-    // itself.
+    // The highest clock that the CPU reports is an upper bound of the nominal clock, but not the nominal clock itself.
     let enough = clock.max.filter(|max| now.0 as f64 >= max.0 as f64 * LOW);
     let nominal = clock.nominal.or(enough).filter(|nominal| nominal.0 > 0);
     let nominal = nominal.ok_or_else(|| lacks("its nominal clock was not read".to_owned()))?;
     Ok(Slow { side, busy, cpu, now, nominal, clock, cpus: &kind.cpus })
 }
 
-/// The known facts about who set the clock limit.
+/// The governor and the limit that determine the clock, as far as known, in words.
 fn setting(clock: &Clock) -> String {
     let governor = (!clock.governor.is_empty())
         .then(|| format!("; governor {} ({})", clock.governor, clock.driver));
@@ -176,7 +175,7 @@ fn setting(clock: &Clock) -> String {
     [governor, limit].into_iter().flatten().collect()
 }
 
-/// The limit that settings put below the nominal clock, and the nominal clock.
+/// The limit of the clock by settings, if it is below the nominal clock; and that nominal clock.
 fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
     let both = clock.limit.zip(clock.nominal);
     both.filter(|(limit, nominal)| (limit.0 as f64) < nominal.0 as f64 * LOW)
@@ -185,7 +184,7 @@ fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
 fn remedy(slow: &Slow<'_>) -> Advice {
     let Slow { side, clock, cpus, .. } = slow;
     let on = ranges(cpus);
-    // Memory does not become faster with the clock: the gain is unknown.
+    // Memory does not become faster with the CPU's clock, so the gain is unknown.
     if let Some((limit, nominal)) = capped(clock) {
         let set = |hertz: Hertz| {
             let most = hertz.0 / 1000;

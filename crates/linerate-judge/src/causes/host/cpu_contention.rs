@@ -1,4 +1,4 @@
-//! Other programs use the CPU that a thread of ours needs.
+//! Other programs use the CPU that a thread of the load needs.
 
 use crate::causes::host::cpu_quota;
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST, SUSPECT};
@@ -10,14 +10,13 @@ use crate::signs::threads::{kept_up, need, polls, threads};
 /// Minimum share of a CPU's time that other programs must use to be named.
 const OTHERS: f64 = 0.15;
 
-/// Minimum share of its CPU that a thread must need for the contention to be enough evidence where no other
-/// cause is left.
+/// Minimum share of its CPU that a thread must need, at which contention is enough evidence if no other cause is left.
 const NEEDS: f64 = 0.8;
 
 /// Minimum share of a thread's waiting time in which other programs must have run on its CPUs.
 const MET: f64 = 0.5;
 
-/// A thread that waits while other programs run.
+/// A thread of the load that waits for its CPU while other programs run on it.
 struct Crowded {
     side: Side,
     /// The CPU that the thread is pinned to; `None` if the thread moved between several.
@@ -25,7 +24,7 @@ struct Crowded {
     busy: f64,
     waiting: f64,
     need: f64,
-    /// Least share of time that other programs ran there; `None` if it was not read.
+    /// Share of time that other programs ran on its CPUs, at least; `None` if it was not read.
     others: Option<f64>,
 }
 
@@ -38,9 +37,8 @@ impl Crowded {
         self.others.unwrap_or(0.0)
     }
 
-    /// Whether other programs ran enough there to explain the thread's wait. A control group that used up its
-    /// quota waits in the run queue as well, and a thread that moved may have met more of them than the mean
-    /// shows.
+    /// Whether other programs ran enough on the thread's CPUs to explain its wait. A control group that used up its
+    /// quota waits in the run queue as well, and a thread that moved may have met more of them than the mean shows.
     fn explains_waiting(&self) -> bool {
         self.others() >= OTHERS.max(self.waiting * MET)
     }
@@ -75,7 +73,7 @@ pub(crate) static CAUSE: Cause = Cause {
 
 fn check(model: &Model, direction: Direction) -> Answer {
     let crowded = worst(model, direction)?;
-    // A thread that polls needs its CPU at any load.
+    // A polling thread uses its CPU however little it carries.
     let used_up = crowded.need >= ENOUGH && !polls(model, direction);
     Ok(Finding::at(crowded.side, crowded.waiting, vec![crowded.words()])
         .enough(used_up)
@@ -124,7 +122,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     crowded.map(advise).collect()
 }
 
-/// Advice to leave the CPU to the other programs, or to move them to another one.
+/// Advice to leave the CPU to the other programs, or to move them to another CPU.
 fn remedy(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
     let advice = if free.is_empty() {
@@ -190,14 +188,14 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFind
     }
 }
 
-/// Largest share of its CPU that other programs may have kept from an end's program.
+/// Largest share of a CPU's time that other programs may have taken from the threads of an end.
 pub(crate) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let workers = threads(load, direction, side).iter();
     let each = workers.filter_map(|thread| others(model, load, direction, side, thread));
     each.fold(0.0, f64::max)
 }
 
-/// CPU time of other programs on the thread's CPU; if the thread moved, on all CPUs that it may use.
+/// Share of time of other programs on the thread's CPU; if the thread moved, on all CPUs that it may use.
 fn others(
     model: &Model,
     load: &Load,

@@ -1,29 +1,28 @@
-//! The common part of the causes by which a thread gets only a part of the CPU time that it needs.
+//! Code shared by the causes by which a thread gets only a part of the CPU time that it needs.
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::predict::added_work;
 use crate::causes::prelude::*;
-use crate::causes::{again, excludes};
+use crate::causes::{excludes, rerun};
 use crate::model::{Cpu, DirectionModel, Thread};
 use linerate_facts::advice::Step;
 use linerate_facts::odd::ranges;
 
-/// Share of its CPU that a thread must need before a loss of CPU time can matter: a thread that blocks half of
-/// the time waits for something else as well.
+/// Share of its CPU that a thread must need before a loss of CPU time can matter: a thread that sleeps half of the time
+/// waits for something else as well.
 pub(crate) const SUSPECT: f64 = 0.5;
 
 /// Minimum share of its CPU that a thread needs, at which a loss of CPU time is the limit without a trial.
 pub(crate) const ENOUGH: f64 = 0.95;
 
-/// Share of time that a thread must lose to be named. A tenth less goodput would not be noticed.
+/// Share of time that a thread must lose to be named: a loss of a tenth of the goodput would not be noticed.
 pub(crate) const LOST: f64 = 0.15;
 
-/// Factor for the extra cost of added work, on top of its own time. A thread that is stopped makes round trips
-/// long, and the kernel then makes small segments: the time for each byte was measured to become three times as
-/// long.
+/// Largest extra cost of added work, relative to that work. A thread that is stopped makes round trips long, and the
+/// kernel then makes small segments: the time for each byte was measured to become three times as long.
 const COSTS_MORE: f64 = 0.25;
 
-/// The end with the strongest evidence. Without any, an unknown answer takes precedence over a clear one.
+/// The finding of the end with the strongest evidence. Without a finding, an unknown end counts before a clear one.
 pub(crate) fn worst<T>(
     model: &Model,
     direction: Direction,
@@ -47,12 +46,12 @@ pub(crate) fn cpus(load: &Load, direction: Direction, side: Side) -> &[Cpu] {
     load.cpus.at(direction, side)
 }
 
-/// The CPU that a thread never left.
+/// The CPU on which a thread stayed throughout; `None` if it moved.
 pub(crate) fn home<'a>(thread: &Thread, cpus: &'a [Cpu]) -> Option<&'a Cpu> {
     cpus.iter().find(|cpu| Some(cpu.number) == thread.home)
 }
 
-/// Whether a trial is about an end: more work on its threads, or another CPU for them.
+/// Whether a trial changes one end: it adds work to the end's threads, or moves them to another CPU.
 pub(crate) fn is_about(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
     let factor = trial.factor();
     factor == Some(Role::of(side, direction).factor())
@@ -68,9 +67,9 @@ fn moves(trial: &TrialPlan, direction: Direction, side: Side) -> bool {
     !cpus.is_empty()
 }
 
-/// The effect that a trial has on a thread that gets only the share `got` of the CPU time that it needs. Added
-/// work takes `1/got` of its time: less if the work is done in larger batches, more if it makes the other work
-/// cost more. A trial that frees the thread gains up to `1/got`.
+/// The predicted ratio of goodput for a thread that gets only the share `got` of the CPU time that it needs. Added work
+/// costs `1/got` of its own time: less if the work is done in larger batches, more if it makes the other work cost
+/// more. A trial that frees the thread gains up to `1/got`.
 pub(crate) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) -> Option<Range> {
     let direction = trial.direction;
     let role = Role::of(side, direction);
@@ -86,20 +85,21 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     let up_to = |low, gain: f64| Some(Range { low, high: gain / got });
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
-        // The other CPUs may be idle.
+        // More streams may use other CPUs that are idle.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
-        // Buffered data covers the time in which the thread does not run.
+        // Buffered data bridges the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
         Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range { low: 0.4, high: 1.15 }),
         _ => busy_thread::predict(model, trial, role),
     }
 }
 
-/// Share of what its streams promise that a doubling must carry, at least, for nothing that they share to stop it.
+/// Least share of the goodput expected from more streams, in proportion to their number, at which nothing shared stops
+/// them.
 const SCALES: f64 = 0.9;
 
-/// The gain at which more streams stopped: each had a thread of its own, and something else limits them together.
-/// `None` if they carried in proportion, or were not measured.
+/// The gain that more streams reached, if it is below proportion: each had its own thread, and something else limits
+/// them together. `None` if it was in proportion, or not measured.
 fn stopped(dir: &DirectionModel) -> Option<f64> {
     let base = &dir.base;
     let more = dir.sweep.iter().filter(|load| load.streams > base.streams);
@@ -109,22 +109,22 @@ fn stopped(dir: &DirectionModel) -> Option<f64> {
     (gain < promised * SCALES).then_some(gain)
 }
 
-/// The most that one thread gains which gets all it needs: up to what more streams carried, each by a thread of its own.
-/// `None` if nothing is left to gain.
+/// The most that one thread gains if it gets all the CPU time it needs. It is at most what more streams gained, each
+/// with its own thread. `None` if nothing is left to gain.
 pub(crate) fn gain_of_one(model: &Model, direction: Direction, got: f64) -> Option<f64> {
     let gain = gain(model, direction, got)?;
     let stopped = stopped(model.direction(direction)?);
     Some(stopped.map_or(gain, |most| gain.min(most))).filter(|gain| *gain >= GAIN)
 }
 
-/// The most that threads gain which get all they need: up to the lowest ceiling.
+/// The most that the threads gain if they get all the CPU time they need: at most up to the lowest ceiling.
 pub(crate) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64> {
     let dir = model.direction(direction)?;
     let ceiling = dir.ceiling().map(|c| c.rate.0 as f64 / dir.base.goodput.mean.max(1.0));
     Some((1.0 / got.max(0.05)).min(ceiling.unwrap_or(f64::MAX)).max(1.0))
 }
 
-/// Whether a cause was found at an end and no trial has excluded it.
+/// Whether a cause is found at this end and no trial has excluded it.
 pub(crate) fn stands(cause: &Cause, model: &Model, direction: Direction, side: Side) -> bool {
     let found = matches!(cause.check(model, direction), Ok(f) if f.side == side.into());
     found && !is_excluded(cause, model, direction)
@@ -136,10 +136,10 @@ pub(crate) fn is_excluded(cause: &Cause, model: &Model, direction: Direction) ->
     trials.any(|t| t.plan.direction == direction && excludes(t, cause, model))
 }
 
-/// The advice that keeps an end's program on `cpus`.
+/// The advice to keep an end's program on `cpus`.
 pub(crate) fn taskset(model: &Model, side: Side, cpus: &[u32]) -> Advice {
     let (command, about) = match side {
-        Side::Near => (again(model, ""), ""),
+        Side::Near => (rerun(model, ""), ""),
         Side::Far => ("linerate serve".to_owned(), "in place of the one there"),
     };
     let cpus = ranges(cpus);

@@ -1,4 +1,4 @@
-//! The hypervisor gives a host's CPU to others, and the load waits for it.
+//! The hypervisor gives a host's CPU to other virtual machines, and the load waits for it.
 
 use crate::causes::host::cpu_quota;
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST, cpus, home};
@@ -9,37 +9,36 @@ use crate::causes::{Cost, DISTURBS};
 use crate::model::{Cpu, Thread};
 use crate::signs::threads::{busiest, kept_up, need, threads};
 
-/// The share of its CPU that the load's work must need before stolen time can limit it. Below that the CPU is
-/// idle at times with nothing to do, so something else paces the flow.
+/// The share of its CPU that the load's work must need before stolen time can limit it. Below this the CPU is idle at
+/// times, so something else limits the load.
 const SUSPECT: f64 = 0.8;
 
-/// Minimum share of samples with an empty sender's socket at which the sending thread gets too little time to
-/// write.
+/// Minimum share of samples with an empty send buffer, at which the sending thread gets too little time to write.
 const STARVED: f64 = 0.5;
 
-/// Work for the load on a CPU whose time the hypervisor takes.
+/// Work for the load on a CPU whose time the hypervisor steals.
 struct Robbed {
     side: Side,
-    /// The CPU that the work ran on; `None` for a thread that moved between several.
+    /// The CPU on which the work ran; `None` for a thread that moved between several.
     cpu: Option<u32>,
-    /// Share of time that the hypervisor took the CPU; the mean for several CPUs.
+    /// Share of time in which the hypervisor took the CPU; the mean for several CPUs.
     steal: f64,
-    /// Share of time that a thread ran there, or that packets were handled.
+    /// Share of time in which a thread ran on the CPU, or packets were handled.
     ran: f64,
-    /// Largest share of time that the work ran or could have run.
+    /// Largest share of time in which the work ran or would have run.
     need: f64,
-    /// Largest share of time that the steal kept the work from running.
+    /// Largest share of time in which stealing kept the work from running.
     lost: f64,
-    /// Whether the work is packet processing outside the load's threads.
+    /// Whether the work is packet processing outside of the load's threads.
     packets: bool,
 }
 
 impl Robbed {
-    /// A thread that stays on one CPU; `None` if it moved or was not read.
+    /// The work of a thread that stays on one CPU; `None` if it moved or was not read.
     ///
-    /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time
-    /// in which the thread neither ran nor slept. A kernel without it counts stolen time as time that the
-    /// thread ran; it shows where both add up to more than all of the time.
+    /// A kernel with steal-time accounting does not count stolen time as the thread's; it is part of the time in which
+    /// the thread neither ran nor slept. A kernel without it counts stolen time as time that the thread ran: this shows
+    /// where the two shares add up to more than 1.
     //= Linux, update_rq_clock_task(): CONFIG_PARAVIRT_TIME_ACCOUNTING
     fn of_thread(side: Side, thread: &Thread, cpus: &[Cpu]) -> Option<Self> {
         let cpu = home(thread, cpus)?;
@@ -57,7 +56,7 @@ impl Robbed {
         })
     }
 
-    /// Packet processing on its own CPU.
+    /// The work of packet processing on a CPU of its own.
     fn of_packets(side: Side, cpu: &Cpu) -> Self {
         let need = (cpu.softirq + cpu.steal).min(cpu.busy);
         Self {
@@ -71,8 +70,8 @@ impl Robbed {
         }
     }
 
-    /// A thread that moved between CPUs. How much of the stolen time it waited for is unknown: at most all of
-    /// it.
+    /// The work of a thread that moved between CPUs. How much of the stolen time it waited for is unknown: at most all
+    /// of it.
     fn of_moved(side: Side, thread: &Thread, (steal, busy): (f64, f64)) -> Option<Self> {
         let (ran, need) = (thread.busy?, need(thread)?);
         Some(Self {
@@ -86,7 +85,7 @@ impl Robbed {
         })
     }
 
-    /// The share of its needed CPU time that the work gets.
+    /// The share of the needed CPU time that the work gets.
     fn got(&self) -> f64 {
         1.0 - self.lost / self.need.max(0.01)
     }
@@ -176,9 +175,9 @@ fn remedy(gain: Option<f64>) -> Advice {
     .gain(gain)
 }
 
-/// Whether the flow looks like one whose end lacks CPU time. A sender without CPU time empties its socket; a
-/// sender with a slow receiver does not. Datagrams always count, since another check covers their loss, unless
-/// their sender keeps a pace: then it waits for the pace.
+/// Whether the load looks like one whose end lacks CPU time. A sender without CPU time leaves its send buffer empty; a
+/// sender with a slow receiver does not. Datagrams always count, since another check covers their loss, unless their
+/// sender keeps a pace: then the sender waits for the pace.
 fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
@@ -189,7 +188,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     })
 }
 
-/// Largest share of its CPU that the hypervisor may have kept from an end's program.
+/// Largest share of a CPU's time that the hypervisor may have taken from the threads of an end.
 pub(crate) fn most(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let of_machine = |other: &Side| *other == side || model.same_machine;
     let sides = [Side::Near, Side::Far].into_iter().filter(of_machine);
@@ -197,8 +196,8 @@ pub(crate) fn most(model: &Model, load: &Load, direction: Direction, side: Side)
     stolen.map(|(_, steal, _)| steal).fold(0.0, f64::max)
 }
 
-/// The CPU at an end, among those that work for the load, with the most stolen time: its name, the stolen
-/// share, and the share that it was not idle. If a thread moves, the means of all CPUs that it may run on.
+/// The CPU at an end, among those that work for the load, with the most stolen time: its name, the stolen share, and
+/// the share in which it was not idle. If a thread moves, the means of all CPUs that it may run on.
 fn most_stolen(
     model: &Model,
     load: &Load,
@@ -228,7 +227,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
     cpu_share::worst(model, direction, |side| at(model, direction, side), |r| r.lost)
 }
 
-/// The work at an end that waits for a stolen CPU, if that may limit the load.
+/// The work at an end that waits for a stolen CPU, if this may limit the load; else the reason why not.
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFinding> {
     let load = base(model, direction)?;
     let all = robbed(model, load, direction, side)?;
@@ -244,9 +243,9 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
         return Err(clear(format!("a CPU quota stopped {name}")));
     }
     // A reader of datagrams is not the limit where its socket drops none.
-    let told = load.datagrams.as_ref();
-    if let Some(told) = told.filter(|_| side == direction.receiver()) {
-        datagrams::at_the_socket(model, direction, told)?;
+    let reported = load.datagrams.as_ref();
+    if let Some(reported) = reported.filter(|_| side == direction.receiver()) {
+        datagrams::at_the_socket(model, direction, reported)?;
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Both programs of a connection send, and neither reads: nothing moves.
+//! Both programs of a connection send, and neither reads: no payload moves.
 
 use crate::causes::prelude::*;
 
@@ -38,7 +38,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding::at(Side::Near, 1.0, evidence).enough(true))
 }
 
-/// It is found only on connections of other programs, on which no trial runs.
+/// Nothing is predicted: the cause is found only on connections of other programs, on which no trial runs.
 fn predict(_: &Model, _: &TrialPlan) -> Option<Range> {
     None
 }

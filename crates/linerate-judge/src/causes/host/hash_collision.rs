@@ -6,17 +6,17 @@ use crate::causes::prelude::*;
 use crate::model::Cpu;
 use linerate_facts::odd::ranges;
 
-/// Share of its CPU's time in softirq below which a queue has next to nothing to do.
+/// Share of its CPU's time in softirq, below which a queue has next to nothing to do.
 const IDLE: f64 = 0.2;
 
-/// A CPU that is full with the packets of several streams, while other queues are idle.
+/// A CPU that is full with the packets of several streams, while other receive queues are idle.
 pub(crate) struct Crowded {
     side: Side,
     cpu: u32,
     softirq: f64,
     /// The number of streams whose packets the CPU receives.
     streams: u32,
-    /// CPUs of queues that have next to nothing to do.
+    /// CPUs of receive queues that have next to nothing to do.
     idle: Vec<u32>,
 }
 
@@ -39,7 +39,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let s = if crowded.idle.len() == 1 { "" } else { "s" };
     Ok(Finding {
         side: Place::from(crowded.side),
-        // A full CPU is the limit itself; the collision is the reason for it. The collision's share is
+        // A full CPU is the limit itself; the collision is the reason for it. The share that the collision explains is
         // unknown without a trial.
         share: crowded.softirq / 2.0,
         enough: !refused(model, direction),
@@ -59,7 +59,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let crowded = crowded(model, trial.direction)?;
     if trial.factor()? == Factor::OtherPorts {
-        // Streams that shared a queue gain at most a factor of the number of queues.
+        // Streams on separate queues gain at most a factor of the number of streams that shared one.
         return spread_out(model, trial)
             .then(|| Range { low: GAIN, high: f64::from(crowded.streams) * 1.1 });
     }
@@ -70,25 +70,25 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let Some(crowded) = crowded(model, direction) else {
         return Vec::new();
     };
-    let again = (!refused(model, direction)).then(|| {
+    let rerun = (!refused(model, direction)).then(|| {
         Advice::new("connect again: from other source ports the streams may fall into other queues")
     });
     let steered = spread(model, crowded.side, crowded.cpu);
-    again.into_iter().chain(steered).collect()
+    rerun.into_iter().chain(steered).collect()
 }
 
-/// The CPU at the receiving end on which streams collide, if they do.
+/// The CPU at the receiving end on which streams collide; `None` if they do not.
 pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
     find(model, direction).ok()
 }
 
-/// Whether new connections of a trial used the same queue each time: then the hash does not include ports.
+/// Whether the new connections of a trial used one queue each time: then the hash does not include TCP ports.
 fn refused(model: &Model, direction: Direction) -> bool {
     let tried = model.tried(direction, Factor::OtherPorts);
     tried.is_some_and(|trial| trial.slices == 0)
 }
 
-/// Whether the streams of a trial's changed setting used separate queues all the time, or were not measured.
+/// Whether the streams of a trial's changed setting used separate queues all the time, or whether that is unknown.
 fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
     let base = model.direction(trial.direction).map(|d| &d.base);
     let before = base.and_then(Load::crowd);
@@ -146,7 +146,7 @@ fn find(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     })
 }
 
-/// The number of streams whose packets the full CPU receives, if there are several.
+/// The number of streams whose packets the full CPU receives, if there are several; else the reason why not.
 fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     let name = side.name();
     let known: Option<Vec<u32>> = load.receivers.iter().map(|t| t.takes_in).collect();

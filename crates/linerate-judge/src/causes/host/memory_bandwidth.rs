@@ -1,4 +1,4 @@
-//! The channels of memory are full.
+//! The memory channels of a host are full.
 
 use crate::causes::predict::{added_work, bystander, scaled};
 use crate::causes::prelude::*;
@@ -13,12 +13,12 @@ use linerate_record::Host;
 use linerate_units::stats::EQUAL;
 use linerate_units::{Bytes, Rate};
 
-/// Share of its CPU that a thread must need: a thread that waits for memory looks busy.
+/// Share of its CPU that a thread must need to be a suspect: a thread that waits for memory looks busy.
 const SUSPECT: f64 = 0.8;
-/// Share of what the modules could move at which channels are full in practice.
+/// Share of the modules' nominal bandwidth, at which memory channels are full in practice.
 //= J. D. McCalpin, STREAM: 80 to 90 % of the peak is what well-written loops reach
 const FULL: f64 = 0.8;
-/// Up to this share of their capacity, memory channels show no effect.
+/// Share of their capacity up to which memory channels have no effect on goodput.
 const FAR: f64 = 0.5;
 /// Largest buffer of a program, in bytes, where the plan leaves its size open.
 const BUFFER: u64 = 1 << 20;
@@ -26,11 +26,11 @@ const BUFFER: u64 = 1 << 20;
 //= JEDEC JESD79-3F: the slowest standard speed but one
 const LEAST: f64 = 1066e6 * 8.0 * 8.0;
 
-/// The findings of one end.
+/// The result for the memory channels of one end.
 enum End {
     Clear(String),
     Unknown(NoFinding),
-    /// Share of the channels' capacity in use, and whether it is certain.
+    /// The share of the channels' capacity in use, and whether it is certain.
     Busy(Finding),
 }
 
@@ -74,16 +74,16 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let work = |on_sender| {
         let added = added_work(model, trial, on_sender)?;
-        // The loss is proportional to the added work if one thread waits for memory, and zero if many
-        // threads do.
+        // Goodput falls in proportion to the added work if one thread waits for memory, and not at all if many threads
+        // do.
         Some(Range { low: 0.8 / (1.0 + added), high: EQUAL.high })
     };
     let factor = trial.factor()?;
     match (factor.class(), factor) {
-        // A receiver that discards payload leaves one of three memory crossings.
+        // If a receiver discards payload, one of three memory crossings is left.
         (_, Factor::Discard) => Some(Range { low: GAIN, high: 3.0 }),
-        // Sends without a copy leave one of three memory crossings at the sending end, if the channels
-        // there are full.
+        // If a sender does not copy, one of three memory crossings is left at its end; this gains if the channels there
+        // are full.
         (_, Factor::ZeroCopy) => match check(model, trial.direction) {
             Ok(found) if found.side == trial.direction.sender().into() => {
                 Some(Range { low: GAIN, high: 3.0 })
@@ -97,7 +97,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
         }
         (_, Factor::SenderWork) => work(true),
         (_, Factor::ReceiverWork) => work(false),
-        // With other sizes, more or less may fit into caches: the effect is unknown.
+        // With other sizes, more or less of the payload may fit into caches: the effect is unknown.
         (
             Class::Parallel
             | Class::LargerBuffer
@@ -138,7 +138,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
         return End::Clear(why);
     }
     if !shared && !facts.has_card() {
-        // Payload between programs of one machine stays in its caches, or it costs them CPU time.
+        // Payload between two programs of one machine stays in its caches, or it costs them CPU time.
         return End::Clear(format!("no card of {name} moves payload to or from memory"));
     }
     let goodput = load.goodput.mean;
@@ -146,7 +146,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let typical = f64::from(memory::typical(copied)) * goodput;
     let nodes = facts.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count().max(1);
     let known = facts.channels.map(|c| (c.capacity().0 * 8.0, c.words()));
-    // The channels of one node: payload may not be spread over all nodes.
+    // The bandwidth of one node's channels is used: payload may not be spread over all nodes.
     let (least, words) = match &known {
         Some((rate, words)) => (rate / nodes as f64, words.as_str()),
         None => (LEAST, "one channel of DDR3-1066, the least there is"),
@@ -172,7 +172,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     seen(side, load, facts.channels, nodes, traffic)
 }
 
-/// The findings about channels that may be full.
+/// The result for memory channels that may be full.
 fn seen(
     side: Side,
     load: &Load,
@@ -188,7 +188,7 @@ fn seen(
         }
         (None, _) => {
             let hint = if shared {
-                // The list of modules is not read if there is no card.
+                // Without a card, the list of memory modules is not read.
                 "--ring SIZE and fewer streams: rings that fit into the last cache need no memory"
             } else {
                 "sudo linerate ..."
@@ -203,8 +203,8 @@ fn seen(
     }
 }
 
-/// The reason why payload through shared memory needs no memory channel: the buffers that the streams use again and
-/// again fit into the last cache. `None` if they do not, or where the cache is unknown.
+/// The reason why payload through shared memory needs no memory channel: the buffers, which the streams use again and
+/// again, fit into the last-level cache. `None` if they do not, or if the size of that cache is unknown.
 fn cached(load: &Load, facts: &HostFacts, name: &str) -> Option<String> {
     let cache = facts.last_cache?;
     let knobs = &load.knobs;
@@ -224,13 +224,13 @@ fn unknown(side: Side, what: &str, hint: &str) -> End {
     }]))
 }
 
-/// The channel traffic by the counters: the traffic of the CPUs, plus at most all traffic of the card, which
-/// the counters do not include.
+/// The use of the channels by counters: the traffic of the CPUs, plus at most all traffic of the card, which the
+/// counters do not include.
 fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: f64) -> End {
     let (name, words) = (side.name(), channels.words());
     let (least, most) = channels.capacity();
     let at_least = traffic / (most * 8.0);
-    // At the most, all traffic goes to one node.
+    // At most, all traffic goes to the channels of one node.
     let at_most = (traffic + by_card) / (least * 8.0 / nodes as f64);
     let moved = Rate(traffic as u64);
     if at_most < FULL {

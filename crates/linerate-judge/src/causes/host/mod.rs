@@ -1,4 +1,4 @@
-//! Causes inside a host: its CPUs, its memory, its slots, and the programs themselves.
+//! Causes inside a host: its CPUs, its memory, its slots, and the two programs.
 
 pub(crate) mod busy_thread;
 pub(crate) mod core_bound;

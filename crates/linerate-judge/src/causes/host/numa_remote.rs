@@ -13,18 +13,18 @@ use linerate_facts::advice::{Joined, Kept};
 use linerate_facts::odd::ranges;
 use linerate_facts::route::Route;
 
-/// Share of its CPU that an end must need before the distance to memory can matter: an end with time to spare
-/// waits for something else.
+/// Share of its CPU that an end must need before the distance to memory can matter: an end with spare time waits for
+/// something else.
 const SUSPECT: f64 = 0.8;
 
-/// Minimum share of its CPU that an end with a thread on the wrong node needs, at which no trial is needed.
+/// Share of its CPU that an end with a thread on the wrong node must need to be named without a trial.
 const ENOUGH: f64 = 0.95;
 
-/// The most that the right node gains: firmware tables put the far node at two to three times the distance.
+/// The largest ratio of goodput on the right node: firmware tables give the far node two to three times the distance.
 //= ACPI 6.5, 5.2.17 (SLIT): distances are relative to 10 for local memory
 const MOST: f64 = 3.0;
 
-/// Threads and interrupts of one end that are on the wrong node while the end has no time to spare.
+/// Threads and interrupts of one end that are on the wrong node, while the end has no spare time.
 struct Remote {
     side: Side,
     share: f64,
@@ -51,10 +51,10 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
     Ok(Finding {
         side: Place::from(remote.side),
-        // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
-        // is unknown without a trial.
+        // A full core is the limit itself; remote memory is a reason for it. The share that remote memory explains is
+        // unknown without a trial.
         share: remote.share / 2.0,
-        // A thread that polls needs its CPU at any load.
+        // A polling thread uses its CPU however little it carries.
         enough: !load.knobs.busy_poll && !remote.off.threads.is_empty() && at_work >= ENOUGH,
         reached: false,
         evidence: evidence(port(model, load, direction, remote.side), &remote),
@@ -72,7 +72,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
         return Some(Range { low: GAIN, high: MOST });
     }
     if trial.factor()? == Factor::OtherCpu {
-        // The thread may be on either node.
+        // The trial may move the thread to either node.
         return Some(Range { low: 0.5, high: MOST });
     }
     busy_thread::predict(model, trial, role)
@@ -84,7 +84,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     };
     let mut all = Vec::new();
     if !off.threads.is_empty() {
-        // The node itself may have no CPUs.
+        // The port's node may have no CPUs.
         all.push(cpu_share::taskset(model, side, &off.near));
     }
     if !off.interrupts.is_empty() {
@@ -93,7 +93,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     all
 }
 
-/// The end with something on the wrong node that wants most of its CPU; else the answer.
+/// The end with threads or interrupts on the wrong node that needs most of its CPU; else the reason why there is none.
 fn worst(model: &Model, direction: Direction) -> Result<Remote, NoFinding> {
     let load = base(model, direction)?;
     let (mut found, mut unknown, mut clear) = (None::<Remote>, None, Vec::new());
@@ -138,7 +138,7 @@ fn spare(side: Side, share: f64) -> String {
     format!("{} needed its CPUs only {} of the time", side.name(), percent(share))
 }
 
-/// Share of its CPU that the busiest thread wants, or the busiest of the CPUs with interrupts.
+/// Share of its CPU that the busiest thread needs, or that the busiest of the CPUs with interrupts is busy.
 fn wants(load: &Load, direction: Direction, side: Side, interrupts: &[u32]) -> Option<f64> {
     let cpus = load.cpus.at(direction, side);
     let interrupts: BTreeSet<&u32> = interrupts.iter().collect();
@@ -165,7 +165,7 @@ fn evidence(port: &str, remote: &Remote) -> Vec<String> {
     all
 }
 
-/// The port of an end, or its RDMA device.
+/// Name of an end's port, or of its RDMA device.
 fn port<'a>(model: &'a Model, load: &'a Load, direction: Direction, side: Side) -> &'a str {
     match load.rdma(direction, side) {
         Some(end) => &end.device,
@@ -182,7 +182,7 @@ fn netdev(model: &Model, side: Side) -> &str {
 fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
-    // A bond has no interrupts.
+    // A bond itself has no interrupts, only its members have.
     let wires = route.and_then(Route::wires).unwrap_or_default();
     let mut ports: Vec<&str> = wires.iter().map(|nic| nic.name.as_str()).collect();
     if ports.is_empty() {

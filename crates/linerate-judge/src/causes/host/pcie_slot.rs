@@ -1,4 +1,4 @@
-//! The link of a card's slot is full: the port could carry more.
+//! The PCIe link of a card is full: the port could carry more.
 
 use crate::causes::predict::{one_rate, scaled};
 use crate::causes::prelude::*;
@@ -79,7 +79,7 @@ fn full<'a>(
     Ok((ceiling, crossing))
 }
 
-/// The link that gives a ceiling: the slowest between the cards of its host and the processor.
+/// The link that determines a ceiling: the slowest between the cards of its host and the processor.
 fn narrowest<'a>(
     model: &'a Model,
     direction: Direction,
@@ -97,7 +97,7 @@ fn narrowest<'a>(
     crossings.into_iter().filter(|crossing| crossing.rate().is_some()).min_by_key(Crossing::rate)
 }
 
-/// `binds`: the wire carries more than the slot, whatever of its interval the slot leaves.
+/// The finding of a slot. `binds`: the wire carries more than the slot, even at the upper end of the slot's interval.
 fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool) -> Finding {
     let share = ceiling.reached(load);
     let reached = binds && share >= FULL;
@@ -118,8 +118,8 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
     if payload.is_none() {
         evidence.push("the payload of its packets was not read: 128 to 512 bytes".to_owned());
     }
-    // A thread without time left may as well be what ends inside of an estimate.
-    // One that polls is busy at any load.
+    // If the ceiling is an estimate, a thread without spare time may be the limit as well. A polling thread is busy
+    // however little it carries.
     let busy = !load.knobs.busy_poll
         && [&load.senders, &load.receivers]
             .into_iter()
@@ -129,7 +129,7 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
         .reached(reached)
 }
 
-/// The reason for the link's speed and width.
+/// The reason for the link's speed and width, in words.
 fn origin(crossing: &Crossing<'_>) -> String {
     let (card, slot) = (crossing.device.address, crossing.slot.address);
     let now = crossing.now;
@@ -165,7 +165,7 @@ fn bonded(model: &Model) -> bool {
     routes.filter_map(Route::wires).any(|wires| wires.len() > 1)
 }
 
-/// The answer where no slot is known to be full, but one that was not read may be; `None` if none can be.
+/// The result if no slot is known to be full, but one that was not read may be; `None` if no slot can be full.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     if rdma::port::carries(load) {
         let gap = rdma::port::unread_slot(load, direction)?;
@@ -181,7 +181,7 @@ fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     Some(scaled.map_or_else(|| NoFinding::Unknown(vec![gap]), NoFinding::Clear))
 }
 
-/// The unknown properties of the slots of an end.
+/// The gap for unknown properties of an end's slots; `None` if all are known.
 fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {
@@ -208,7 +208,7 @@ fn gap(host: &Host, direction: Direction, load: &Load) -> Option<Gap> {
     }
 }
 
-/// Whether the links of the ports' slots are known, or the ports have no slots.
+/// Whether the speeds of the ports' slots are known, or the ports have no slots.
 fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     let known = |route: &Route, nic: &Nic| {
         let links = route.crossings(nic);
@@ -222,7 +222,7 @@ fn are_read(host: &Host, wires: &[&Nic]) -> bool {
     })
 }
 
-/// The first device at the end of a Thunderbolt or USB4 cable between `wires` and the processor.
+/// The device at the end of a Thunderbolt or USB4 cable, if one is between `wires` and the processor.
 fn tunnel(host: &Host, wires: &[&Nic]) -> Option<Address> {
     let route = host.facts.route.as_ref()?;
     let links = wires.iter().flat_map(|nic| route.crossings(nic));
@@ -230,7 +230,7 @@ fn tunnel(host: &Host, wires: &[&Nic]) -> Option<Address> {
     Some(tunnel.device.address)
 }
 
-/// The unknown facts of a port on USB, where goodput reaches its possible rate.
+/// The gap for unknown facts of a USB port, if goodput reaches a rate that the port may have.
 fn usb_gap(host: &Host, load: &Load) -> Option<Gap> {
     let wires = host.facts.route.as_ref()?.wires()?;
     let slow = |nic: &&Nic| {

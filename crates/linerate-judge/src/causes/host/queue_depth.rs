@@ -1,16 +1,16 @@
-//! Too few operations in flight: each waits for the one before it, and nothing on the path is full.
+//! Too few operations are in flight: each waits for an earlier one, and nothing on the path is full.
 
 use crate::causes::predict::{bystander, per_stream};
 use crate::causes::prelude::*;
 use crate::signs::round_trips::median;
 
-/// Time of an operation under load, relative to a single operation. Up to this ratio nothing queues.
+/// Ratio of the time of an operation under load to that of a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
 
-/// Minimum ratio at which operations queue at another limit.
+/// Minimum ratio of these times at which operations already queue at another limit.
 const QUEUED: f64 = 2.0;
 
-/// How much more than in proportion more operations in flight may carry.
+/// Largest gain of more operations in flight, relative to the ratio of their numbers.
 const MORE: f64 = 1.1;
 
 pub(crate) static CAUSE: Cause = Cause {

@@ -1,4 +1,4 @@
-//! The receiving program does not read, though data wait and it has CPU time.
+//! The receiving program does not read, although data wait and it has spare CPU time.
 
 use crate::causes::host::core_bound::kept_from_its_cpu;
 use crate::causes::host::cpu_contention;
@@ -13,14 +13,14 @@ use crate::signs::threads::wanted;
 use linerate_units::Bytes;
 use linerate_units::stats::EQUAL;
 
-/// Minimum CPU utilization at which a thread counts as busy, not idle.
+/// Minimum share of its CPU that a thread must use to count as busy, not idle.
 pub(crate) const BUSY: f64 = 0.8;
 
-/// Minimum share of a CPU at which the programs that use it are named.
-const TOLD: f64 = 0.01;
+/// Minimum share of a CPU's time, at which the programs that use it are named.
+const NAMED: f64 = 0.01;
 
-/// Minimum ratio of unread arrivals to bytes read at which the reader is slower than the network. It equals
-/// the least gain that lifting a limit must bring.
+/// Minimum ratio of payload that stays unread to payload read, at which the reader is slower than the network. It
+/// corresponds to the least gain that counts when a limit is removed.
 const BEHIND: f64 = GAIN - 1.0;
 
 /// Minimum share of samples with an empty receive queue at which a program is woken late rather than slow. A
@@ -46,8 +46,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(busy) = wanted(&load.receivers) else {
         return Err(lacks(model, "thread", direction.receiver()));
     };
-    if let Some(told) = &load.datagrams {
-        return of_datagrams(model, direction, (load, told), busy);
+    if let Some(reported) = &load.datagrams {
+        return of_datagrams(model, direction, (load, reported), busy);
     }
     let Some(limited) = load.tcp.rwnd_limited else {
         return Err(lacks(model, "tcp", direction.sender()));
@@ -55,7 +55,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(behind) = load.behind else {
         return Err(lacks(model, "socket", direction.receiver()));
     };
-    // A reader that is too slow closes the window sooner or later; a large buffer makes it later.
+    // A reader that is too slow closes the window at some time; a large buffer only delays that.
     if limited < SUSPECT && behind < BEHIND {
         return Err(clear(format!(
             "the receive window held the sender only {} of the time, and payload did not gather \
@@ -82,7 +82,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         Factor::SmallerReads => halved(wanted(&load.receivers)),
         Factor::ReceiverWork => Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06)),
-        // The receiver still pauses. Discarding payload saves only some of the time between pauses.
+        // The receiver still pauses. Discarding payload saves only some of the time in which it works.
         Factor::Discard => {
             Some(Range { high: EQUAL.high / (1.0 - wanted(&load.receivers)?), ..EQUAL })
         }
@@ -106,7 +106,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
         .collect()
 }
 
-/// Share of the arrived payload that waits for the program, and a sentence about it.
+/// Share of the arrived payload that waits for the program, and a sentence that describes it.
 fn waits(
     model: &Model,
     load: &Load,
@@ -138,8 +138,9 @@ fn waits(
     Ok((unread, waited))
 }
 
-/// Unread payload in a trial of a larger window that brought no gain. A window just large enough for the path
-/// has little room for unread payload, however slow the program is. In a larger one it piles up.
+/// Share of unread payload in a trial whose larger window gained nothing, and a sentence that describes it. A window
+/// just large enough for the path has little room for unread payload, however slow the program is; in a larger window
+/// it piles up.
 fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, String)> {
     let larger = without_gain(model, direction, &LARGER_WINDOW)?;
     let changed = larger.changed.as_ref()?;
@@ -147,15 +148,15 @@ fn in_a_larger_window(model: &Model, direction: Direction) -> Option<(f64, Strin
     Some((share, format!("with a larger window, {seen}")))
 }
 
-/// The answer for a load by datagrams: those that come while the program does other things are dropped at its
-/// socket, and more room is full a moment later.
+/// The result for a load of datagrams: those that arrive while the program does other things are dropped at its socket,
+/// and a larger buffer is full a moment later.
 fn of_datagrams(
     model: &Model,
     direction: Direction,
-    (load, told): (&Load, &Datagrams),
+    (load, reported): (&Load, &Datagrams),
     busy: f64,
 ) -> Answer {
-    let dropped = at_the_socket(model, direction, told)?;
+    let dropped = at_the_socket(model, direction, reported)?;
     if busy >= BUSY {
         return Err(clear(format!("the receiving thread was busy {}", percent(busy))));
     }
@@ -166,14 +167,14 @@ fn of_datagrams(
         side: direction.receiver(),
         busy,
         share: dropped,
-        seen: words(told, dropped, "dropped at its socket"),
+        seen: words(reported, dropped, "dropped at its socket"),
     };
     let found = idle.finding(model, load, direction);
-    // A buffer that is too small for a burst looks the same.
+    // A buffer that is too small for a burst looks like a slow program.
     Ok(Finding { enough: found.enough && room_did_not_help(model, load, direction), ..found })
 }
 
-/// Whether as many were lost with a larger receive buffer.
+/// Whether as many datagrams were lost with a larger receive buffer.
 fn room_did_not_help(model: &Model, load: &Load, direction: Direction) -> bool {
     let larger = model.tried(direction, Factor::LargerWindow);
     let larger = larger.filter(|t| has_room(load, &t.plan));
@@ -181,27 +182,27 @@ fn room_did_not_help(model: &Model, load: &Load, direction: Direction) -> bool {
     loss.is_some_and(|loss| AS_MANY.contains(loss))
 }
 
-/// A program that did not read or write, though its thread had time left.
+/// A program that did not read or write, although its thread had spare time.
 pub(crate) struct Idle {
     pub(crate) side: Side,
     /// Share of its CPU that the program's thread needed.
     pub(crate) busy: f64,
-    /// Share of the time, or of the work, in which the program did not read.
+    /// Share of the time, or of the payload, in which the program did not read or write.
     pub(crate) share: f64,
-    /// A description in words of the time, or the work, in which the program did not read.
+    /// How the program did not read or write, in words.
     pub(crate) seen: String,
 }
 
 impl Idle {
-    /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
-    /// for the CPU.
+    /// The finding of an idle program. If a hypervisor or other programs took the rest of the CPU, the program may have
+    /// waited for the CPU.
     pub(crate) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
         let idle = format!("its thread used its CPU only {} of the time", percent(self.busy));
         let stolen = cpu_steal::most(model, load, direction, self.side);
         let crowded = cpu_contention::most(model, load, direction, self.side);
         let enough = self.busy + stolen + crowded < BUSY;
         let takers = [("the hypervisor", stolen), ("other programs", crowded)];
-        let taken = takers.into_iter().filter(|(_, share)| !enough && *share >= TOLD);
+        let taken = takers.into_iter().filter(|(_, share)| !enough && *share >= NAMED);
         let taken = taken.map(|(who, share)| {
             format!("{who} took {} of a CPU, which it may have waited for", percent(share))
         });
@@ -214,7 +215,7 @@ impl Idle {
     }
 }
 
-/// Half the bytes in each operation of a thread that pauses between operations: half the goodput,
+/// The predicted ratio of goodput with half the bytes in each operation, if the thread pauses between operations: half,
 /// and a little more for the time that the operation itself took.
 pub(crate) fn halved(busy: Option<f64>) -> Option<Range> {
     let busy = busy?;

@@ -1,4 +1,4 @@
-//! The thread that receives has no CPU time left.
+//! The receiving thread has no spare CPU time.
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::host::core_bound;
@@ -9,7 +9,7 @@ pub(crate) static CAUSE: Cause = Cause {
     id: "receiver-core",
     name: "the receiving thread fills one CPU",
     stage: Stage::Cpu,
-    // `Discard` cannot decide: any gain is inside a range without an upper end, whatever caused it.
+    // A trial of `Discard` cannot decide: its range has no upper end, so any gain is inside, whatever caused it.
     decided_by: &[Factor::ReceiverWork],
     page: include_str!("../pages/receiver-core.md"),
     check,

@@ -1,4 +1,4 @@
-//! The sending program does not write, though there is room and it has CPU time.
+//! The sending program does not write, although there is room and it has spare CPU time.
 
 use crate::causes::host::core_bound::kept_from_its_cpu;
 use crate::causes::host::receiver_app::{BUSY, Idle, halved, operation};
@@ -9,15 +9,15 @@ use crate::causes::udp::datagrams::lossy;
 use crate::signs::threads::wanted;
 use linerate_units::Bytes;
 
-/// Minimum share of samples limited by the application at which the application is suspected.
+/// Minimum share of samples in which the program limited the sender, at which the program is a suspect.
 const STARVED: f64 = 0.5;
 
-/// Share of the time that a program must pause to be named without a trial. Shorter pauses may come from a
-/// thread that other traffic delays.
+/// Share of the time that a program must pause to be named without a trial. Shorter pauses may be due to a thread that
+/// other traffic delays.
 const PAUSES: f64 = 0.25;
 
-/// The answer for a load by datagrams. No counter shows whether a sender with time to spare waits in its
-/// program or for room in its port's queue.
+/// The result for a load of datagrams. No counter shows whether a sender with spare time waits in its program or for
+/// room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
         return Err(clear(lost));
@@ -63,8 +63,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
-    // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or
-    // fills the buffer; it does not limit data that the program has not written.
+    // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or fills the
+    // buffer; it does not limit a program that has not written.
     if tcp.rwnd_limited.is_none() && !model.watched {
         return Err(lacks(model, "tcp", direction.sender()));
     }
@@ -95,7 +95,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         Factor::SmallerWrites => halved(wanted(&load.senders)),
         Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
-        // The sender still pauses. Sending without a copy saves only some of the time between pauses.
+        // The sender still pauses. Sending without a copy saves only some of the time in which it works.
         Factor::ZeroCopy => {
             Some(Range { high: UNCOPIED.high / (1.0 - wanted(&load.senders)?), ..UNCOPIED })
         }
@@ -118,7 +118,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     action.map(Advice::new).into_iter().collect()
 }
 
-/// Describes the idle time of the program. Bytes may wait unsent if they are too few for a segment.
+/// Describes the time in which the program wrote nothing. Bytes may wait unsent if they are too few for a segment.
 fn left(load: &Load, only: &str, starved: f64) -> String {
     let what = if load.tcp.not_sent.unwrap_or_default() == Bytes(0) {
         "left the connection without data"
@@ -128,12 +128,12 @@ fn left(load: &Load, only: &str, starved: f64) -> String {
     format!("the program {what} in {only}{} of the samples", percent(starved))
 }
 
-/// Whether the program itself holds small pieces back.
+/// Share of samples in which the program itself holds back less than a segment (`TCP_CORK`), if it is large.
 fn is_corked(load: &Load) -> Option<f64> {
     load.tcp.corked.filter(|share| *share >= SUSPECT)
 }
 
-/// The reason why the program is the limit: it had room to write, or it holds data back itself.
+/// The reason why the program is the limit: it had room to write, or it holds back data itself; `None` if neither.
 fn room(load: &Load) -> Option<String> {
     if let Some(share) = is_corked(load) {
         return Some(format!(
@@ -151,7 +151,7 @@ fn room(load: &Load) -> Option<String> {
     ))
 }
 
-/// Advice for a program that others made.
+/// Advice for the sending program of a watched connection.
 //= tcp(7), TCP_CORK: what is corked is sent after 200 ms
 fn more(load: &Load) -> String {
     let action = if is_corked(load).is_some() {

@@ -1,9 +1,9 @@
-//! The thread that sends has no CPU time left.
+//! The sending thread has no spare CPU time.
 
-use crate::causes::again;
 use crate::causes::host::busy_thread::{self, Role, made_cheaper};
 use crate::causes::host::core_bound;
 use crate::causes::prelude::*;
+use crate::causes::rerun;
 use crate::model::TrialModel;
 use linerate_units::stats::{EQUAL, Interval};
 
@@ -36,26 +36,26 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
     all.extend(gained.map(|(_, effect)| {
         Advice::new("let the program send without copies (MSG_ZEROCOPY)")
-            .on(Side::Near, again(model, " --copy zerocopy"))
+            .on(Side::Near, rerun(model, " --copy zerocopy"))
             .gain(Some(effect.mid))
     }));
     all
 }
 
-/// The trial that saved the copy, and its effect.
+/// The trial of sending without a copy, and its effect on goodput.
 fn uncopied(model: &Model, direction: Direction) -> Option<(&TrialModel, Interval)> {
     let trial = model.tried(direction, Factor::ZeroCopy)?;
     Some((trial, trial.effect?))
 }
 
-/// The cost of the copy for the thread, where it was measured.
+/// The CPU time that the copy costs for each byte, in words; `None` if it was not measured.
 fn price(model: &Model, direction: Direction) -> Option<String> {
     let (trial, _) = uncopied(model, direction)?;
     let [with, without] = trial.cost;
     Some(in_place_of("without the copy", without?, with?))
 }
 
-/// Why a trial that added work proves nothing about the thread.
+/// Why a trial of added work proves nothing about the thread; `None` if it does.
 fn moved(model: &Model, direction: Direction) -> Option<String> {
     let trial = model.tried(direction, Factor::SenderWork)?;
     let [without, with] = made_cheaper(model, trial)?;
@@ -63,7 +63,7 @@ fn moved(model: &Model, direction: Direction) -> Option<String> {
     Some(format!("{times}: the rest became cheaper by it"))
 }
 
-/// The CPU time of a byte with a change and without, in seconds, as a sentence.
+/// A sentence with the CPU time for each byte with a change and without; the arguments are in seconds.
 fn in_place_of(change: &str, with: f64, without: f64) -> String {
     let [with, without] = [with, without].map(|secs| secs * 1e9);
     format!("{change} each byte took {with:.3} ns of CPU time in place of {without:.3}")

@@ -1,5 +1,5 @@
-//! Threads of this run, or a thread and the port's interrupts, share a full CPU, although another one is idle
-//! or because both ends may use no other.
+//! Threads of this run, or a thread and the port's interrupts, share a full CPU, although another CPU is idle, or
+//! because both ends may use no other.
 
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST};
 use crate::causes::prelude::*;
@@ -7,7 +7,7 @@ use crate::model::{Cpu, idle};
 use crate::signs::threads::{busiest, need, polls, threads};
 use linerate_facts::odd::ranges;
 
-/// Share of its CPU that a thread must need.
+/// Share of its CPU that a thread must need to be a suspect.
 const SUSPECT: f64 = 0.8;
 
 /// Minimum utilization at which a CPU is full.
@@ -19,9 +19,9 @@ struct Shared {
     cpu: u32,
     busy: f64,
     need: f64,
-    /// Share of time of the other threads of this run.
+    /// Share of time in which other threads of this run had the CPU.
     threads: f64,
-    /// Share of time that interrupts of the port take on the CPU.
+    /// Share of time in which interrupts of the port used the CPU.
     interrupts: f64,
     /// CPUs that the threads of this end could use instead.
     idle: Vec<u32>,
@@ -32,17 +32,17 @@ impl Shared {
         self.busy / (self.busy + self.threads + self.interrupts)
     }
 
-    /// Whether the contended resource is used up: the thread's time or, if both ends can use no other CPU, the
-    /// time of the CPU. On one CPU each end gets the time that the other leaves; it waits for that asleep as
-    /// well as in the run queue.
+    /// Whether the contended resource is used up: the thread's time or, if both ends can use no other CPU, the time of
+    /// the CPU. On one CPU each end gets the time that the other leaves; it waits for that time asleep as well as in
+    /// the run queue.
     ///
-    /// A thread that polls needs its CPU at any load.
+    /// A polling thread uses its CPU however little it carries, so it does not count.
     fn is_used_up(&self, polls: bool) -> bool {
         let by_both = self.busy + self.threads;
         (self.need >= ENOUGH && !polls) || (self.idle.is_empty() && by_both >= ENOUGH)
     }
 
-    /// The end whose trial is used: if both share the CPU, the one that has more work.
+    /// The end for which a trial is judged: if both ends share the CPU, the end to which the trial adds work.
     fn at(&self, trial: &TrialPlan) -> Side {
         match trial.factor() {
             Some(Factor::SenderWork) if self.idle.is_empty() => trial.direction.sender(),
@@ -94,7 +94,8 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
 }
 
 fn decides(model: &Model, trial: &TrialPlan) -> bool {
-    // If threads can move to other CPUs, the trial moves them; otherwise the trial adds work.
+    // If threads can move to other CPUs, only the trial that moves them tests the cause; otherwise a trial that adds
+    // work.
     worst(model, trial.direction).is_ok_and(|shared| {
         let moves = trial.factor() == Some(Factor::OtherCpu);
         moves != shared.idle.is_empty()
@@ -115,7 +116,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     } else {
         cpu_share::taskset(model, shared.side, &shared.idle)
     };
-    // How much two CPUs carry is unknown if they never did: payload that crosses from one CPU to the other
+    // If two CPUs were never used, it is unknown how much they carry: payload that crosses from one CPU to the other
     // costs more than payload in the cache of one, and sometimes more than the second CPU saves.
     let parts = !shared.idle.is_empty();
     let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
@@ -157,7 +158,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
     Ok(Shared { side, cpu: cpu.number, busy, need, threads, interrupts, idle })
 }
 
-/// Whether the two ends share a core, and no trial has excluded it.
+/// Whether the two ends share a CPU, and no trial has excluded this cause.
 pub(crate) fn between(model: &Model, direction: Direction) -> bool {
     worst(model, direction).is_ok_and(|shared| {
         shared.idle.is_empty() && cpu_share::stands(&CAUSE, model, direction, shared.side)
@@ -173,7 +174,7 @@ fn elsewhere(idle: &[u32]) -> String {
     }
 }
 
-/// Share of a CPU's time that threads of the other end had it, where both ends share the machine.
+/// Share of a CPU's time in which threads of the other end used it, if both ends are on one machine.
 fn of_the_other_end(
     model: &Model,
     load: &Load,
@@ -187,8 +188,8 @@ fn of_the_other_end(
     there.filter_map(|t| t.busy).sum()
 }
 
-/// Whether interrupts of the port are sent to a CPU. If none is known to be, as behind a virtual
-/// port, softirq follows the thread that sends, and cannot be parted from it.
+/// Whether interrupts of an end's port are sent to a CPU. If no such CPU is known, as behind a virtual port, softirq
+/// follows the sending thread, and cannot be told apart from it.
 pub(crate) fn serves(model: &Model, side: Side, cpu: &Cpu) -> bool {
     let host = model.hosts.iter().find(|h| h.side == side);
     let port = host.and_then(|h| h.facts.port.as_ref());

@@ -1,4 +1,4 @@
-//! A CPU handles each packet by itself, where a card or the stack would handle many at once.
+//! A CPU handles packets one by one, where a card or the network stack could handle many at once.
 
 use crate::causes::host::softirq_core::FULL as FULL_SOFTIRQ;
 use crate::causes::prelude::*;
@@ -9,23 +9,22 @@ use linerate_facts::nic::{Nic, Offloads};
 use linerate_record::Host;
 use linerate_units::shell::word;
 
-/// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled at
-/// once.
+/// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled as one.
 const GROUPED: f64 = 2.0;
 
-/// From this MTU on, a port is configured for jumbo frames.
+/// MTU from which a port is configured for jumbo frames.
 const JUMBO: u32 = 9000;
 
 /// How the CPUs of an end handle packets.
 enum Handled {
-    /// CPUs handle many packets at once, or no offload that would group them is switched off.
+    /// CPUs handle many packets at once, or no offload that would group packets is switched off.
     Grouped,
-    /// CPUs handle packets one by one because offloads are off: the side, and the usual names of the
-    /// offloads.
+    /// CPUs handle packets one by one because offloads are off: the end, and the usual names of these offloads.
     Single(Side, Vec<&'static str>),
-    /// CPUs handle packets one by one after the card split or coalesced them: frames could be larger.
+    /// CPUs handle packets one by one although the card splits and coalesces them: frames could be larger. The text is
+    /// the evidence.
     Frames(String),
-    /// The offloads of the port on this side were not read.
+    /// The offloads of the port at this end were not read.
     Unread(Side),
 }
 
@@ -74,7 +73,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     if trial.factor() == Some(Factor::HostOffloads) {
         return switched_on(model, trial);
     }
-    // Small packets predict the same effect as the full core that they explain.
+    // Small packets predict what the full core predicts, which they explain.
     let receiver = Place::from(trial.direction.receiver());
     let id = match check(model, trial.direction) {
         Ok(found) if found.side == receiver => "receiver-core",
@@ -98,7 +97,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     advice.into_iter().collect()
 }
 
-/// The effect of offloads that are switched on at the end where they are missed.
+/// The predicted ratio of goodput if offloads are switched on at the full end that lacks them.
 fn switched_on(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let direction = trial.direction;
     let load = &model.direction(direction)?.base;
@@ -112,7 +111,7 @@ fn switched_on(model: &Model, trial: &TrialPlan) -> Option<Range> {
     (trial.after.host?.side == at).then_some(Range { low: GAIN, high: f64::MAX })
 }
 
-/// The busiest thread or CPU of an end that has no time left, in words.
+/// The thread or CPU of an end that has no spare time, in words; `None` if there is none.
 fn busy(load: &Load, direction: Direction, side: Side) -> Option<String> {
     let share = wanted_at(load, direction, side).filter(|w| *w > BUSY);
     let thread = share.map(|w| format!("a {} thread needed its CPU {}", side.name(), percent(w)));
@@ -155,7 +154,7 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
         if packet.is_none_or(|bytes| bytes >= mtu * GROUPED) {
             return Handled::Grouped;
         }
-        // Groups are made by the sender; a port made by software that hands them on cuts none.
+        // The sender makes groups of segments; a virtual port that passes them on splits none.
         let off = lacking(model, sender, SENDING);
         if !off.is_empty() {
             return Handled::Single(sender, off);
@@ -172,18 +171,18 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
     frames(model).map_or(Handled::Grouped, Handled::Frames)
 }
 
-/// The ports of both ends, if both support larger frames than they are set to.
+/// The larger frames that the ports of both ends support, in words; `None` if a port supports none.
 fn frames(model: &Model) -> Option<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for side in [Side::Near, Side::Far] {
         let nic = port(model, side).filter(|nic| !nic.is_virtual)?;
         let (now, most) = (nic.mtu?, nic.mtu_max?);
         if now >= JUMBO || most < JUMBO {
             return None;
         }
-        told.push(format!("{} {} has MTU {now} of {most}", side.name(), nic.name));
+        reported.push(format!("{} {} has MTU {now} of {most}", side.name(), nic.name));
     }
-    Some(told.join(", "))
+    Some(reported.join(", "))
 }
 
 fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Finding {
@@ -218,8 +217,8 @@ fn remedy(model: &Model, handled: Handled) -> Option<Advice> {
     }
 }
 
-/// The commands that set the ports of both ends to an MTU. A port below takes larger packets before the one on it can,
-/// and smaller ones after it. A tunnel keeps its own: it must fit into the port below.
+/// The commands that set the ports of both ends to an MTU. A port below must accept larger packets before the port on
+/// top of it, and smaller ones after it. A tunnel keeps its own MTU: it must fit into the port below.
 fn frames_of(model: &Model, raise: bool, mtu: impl Fn(&Nic) -> Option<u32>) -> Vec<Step> {
     let mut all = Vec::new();
     for side in [Side::Near, Side::Far] {

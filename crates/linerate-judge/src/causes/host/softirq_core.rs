@@ -1,4 +1,4 @@
-//! A CPU does nothing but handle packets.
+//! A CPU spends nearly all of its time on packets.
 
 use crate::causes::host::cpu_share::{cpus, worst};
 use crate::causes::host::shared_core::serves;
@@ -11,10 +11,10 @@ use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
 use linerate_units::stats::EQUAL;
 
-/// Minimum share of a CPU's time in softirq at which it has no time left (METHOD section 2).
+/// Minimum share of a CPU's time in softirq, at which it has no spare time (METHOD section 2).
 pub(crate) const FULL: f64 = 0.9;
 
-/// Minimum share of the CPU's time that a thread of ours needs to count as the source of the packets.
+/// Minimum share of the CPU's time that a thread of the load needs, to count as the source of the packets.
 const THREAD: f64 = 0.05;
 
 /// A CPU that spends nearly all of its time on received packets (softirq).
@@ -68,42 +68,41 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     spread(model, side, cpu.number).into_iter().collect()
 }
 
-/// The range of goodput that a trial should have if a CPU has no time for more packets.
+/// The predicted ratio of goodput for a trial, if a CPU has no time for more packets.
 pub(crate) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // More streams share a CPU if their packets arrive in one queue; in other queues they have CPUs of
-        // their own.
+        // More streams share the CPU if their packets arrive in one queue; in other queues they have other CPUs.
         Factor::MoreStreams => Some(Range { low: 0.8, high: trial.stream_ratio() * 1.1 }),
         Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
-        // A smaller window makes smaller batches, a larger one larger ones.
+        // A smaller window makes smaller batches, and a larger window larger ones.
         Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range { low: 0.8, high: 1.2 }),
         Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range { low: 0.4, high: 1.15 }),
-        // At best the work is spread over all CPUs of the new setting. The driver's part stays, and each flow
+        // At best the work is spread over all CPUs of the new setting. The driver's part is not spread, and each flow
         // stays on one CPU: a trial without a gain proves nothing.
         Factor::HostSpread => {
             let more = trial.after.host?.value.count_ones();
             let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
             let effect = measured.and_then(|t| t.effect);
-            let told = effect.is_none_or(|effect| effect.low > EQUAL.high);
-            told.then_some(Range { low: GAIN, high: f64::from(more + 1) * 1.1 })
+            let reported = effect.is_none_or(|effect| effect.low > EQUAL.high);
+            reported.then_some(Range { low: GAIN, high: f64::from(more + 1) * 1.1 })
         }
-        // A CPU that is behind for a moment drops less. How far it is behind is unknown.
+        // A CPU that is behind for a moment drops fewer packets. How far it is behind is unknown.
         Factor::HostRoom => None,
         Factor::OtherCpu => Some(Range { low: 0.7, high: 1.5 }),
         _ => bystander(model, trial),
     }
 }
 
-/// Packets of one queue spread over the host's other CPUs.
+/// Advice to spread the packets of a queue over the host's other CPUs.
 pub(crate) fn spread(model: &Model, side: Side, full: u32) -> Option<Advice> {
     let facts = &model.hosts.iter().find(|h| h.side == side)?.facts;
     let port = word(&facts.port.as_ref()?.name);
-    // A mask of one word: its other CPUs below 32.
+    // The mask is one word: it holds the other CPUs below number 32.
     let others = facts.cpus.iter().filter(|cpu| **cpu != full && **cpu < 32);
     let mask = others.fold(0_u32, |mask, cpu| mask | 1 << cpu);
     let queues = format!("/sys/class/net/{port}/queues/rx-*");
     (mask != 0).then(|| {
-        // Each queue may have been set in its own way before.
+        // Each queue may have had its own setting before.
         Advice::new(format!(
             "let all CPUs process the packets of {port}; more streams do the same where it has more queues (ethtool -l)"
         ))
@@ -120,7 +119,7 @@ pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
     fullest(model, direction).ok().map(|full| full.side)
 }
 
-/// The CPU that is fullest of packets, else the answer.
+/// The CPU that spends the largest share of its time on packets; else the reason why none is full.
 fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, NoFinding> {
     worst(model, direction, |side| at(model, direction, side), |full| full.cpu.softirq)
 }
@@ -190,8 +189,8 @@ pub(crate) fn of_the_load<'a>(
     busy.max_by(|a, b| a.softirq.total_cmp(&b.softirq))
 }
 
-/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and at the
-/// sender, whose sockets receive no payload.
+/// Whether a CPU receives packets of a stream. `None` if the CPU of a stream is unknown or changed, and for the sender,
+/// whose sockets receive no payload.
 fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<bool> {
     let receivers = (side == direction.receiver()).then_some(&load.receivers)?;
     let known: Option<Vec<u32>> = receivers.iter().map(|thread| thread.takes_in).collect();
@@ -203,8 +202,8 @@ fn unread(model: &Model, side: Side) -> Option<&(Side, Gap)> {
     gaps.find(|(s, gap)| *s == side && gap.what == "cpu")
 }
 
-/// Whether a thread of the load works on a CPU: packets that it sends over a virtual port are handled
-/// in its own time.
+/// Whether a thread of the load runs on a CPU. Packets that a thread sends over a virtual port are handled in the
+/// thread's own time.
 fn runs(load: &Load, same_machine: bool, direction: Direction, side: Side, cpu: u32) -> bool {
     let sides = [direction.sender(), direction.receiver()].into_iter();
     let mut ends = sides.filter(|s| same_machine || *s == side);

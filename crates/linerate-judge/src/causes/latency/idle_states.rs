@@ -10,12 +10,12 @@ use linerate_facts::cpu::IdleState;
 use linerate_plan::path::Slowness;
 use linerate_units::Nanos;
 
-/// Factor by which a round trip on the idle path must exceed one under load, and the least difference. A
-/// smaller difference is usual between two medians.
+/// Minimum ratio of a round trip on the idle path to one under load, and minimum difference between them. Smaller
+/// differences between two medians are usual.
 const TIMES: f64 = 1.3;
 const ADDED: Nanos = Nanos::from_micros(20);
 
-/// Share of the difference that the CPUs' time to wake must make up.
+/// Share of that difference that the CPUs' time to wake must explain.
 const MOST: f64 = 0.5;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -83,7 +83,7 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     .enough(true))
 }
 
-/// The command that restores all idle states: all enabled, but for those that were disabled before.
+/// The command that restores the idle states: it enables all but those that were disabled before.
 fn undo(model: &Model, side: Side) -> String {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let off = states.into_iter().flatten().enumerate();
@@ -93,8 +93,8 @@ fn undo(model: &Model, side: Side) -> String {
     format!("sudo cpupower idle-set -E{}", off.concat())
 }
 
-/// The state of a host's CPUs with the longest wake-up time, among the enabled ones; `None` if nothing puts
-/// CPUs to sleep, as in most virtual machines.
+/// The enabled idle state of a host's CPUs with the longest wake-up time; `None` if nothing puts CPUs to sleep, as in
+/// most virtual machines.
 fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let states = states.ok_or_else(|| {

@@ -10,8 +10,8 @@ use linerate_plan::path::Slowness;
 use linerate_units::Nanos;
 use linerate_units::shell::word;
 
-/// Share of the round trip that the ports' delays must make up, and their least sum: a smaller delay is a fair
-/// price for fewer interrupts.
+/// Minimum share of the round trip that the ports' interrupt delays must explain, and their minimum sum: a smaller
+/// delay is a fair price for fewer interrupts.
 const SUSPECT: f64 = 0.3;
 const NOTABLE: Nanos = Nanos::from_micros(10);
 
@@ -53,8 +53,8 @@ struct Held<'a> {
     micros: u32,
 }
 
-/// The delay that ports add to round trips on the idle path; else why there is none, or which reading is
-/// missing.
+/// The finding of interrupt delays that make round trips on the idle path long; else why there are none, or which
+/// reading is missing.
 fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let idle = raised::idle(model, direction)?;
     let (near, far) = (held(model, Side::Near)?, held(model, Side::Far)?);
@@ -70,7 +70,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     }
     let (side, worst) =
         if micros(near) >= micros(far) { (Side::Near, near) } else { (Side::Far, far) };
-    let told = worst.map(|held| {
+    let reported = worst.map(|held| {
         format!(
             "{} of {} waits {} us after a packet for more packets; together that is {} of the round \
              trip",
@@ -80,12 +80,12 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             percent(share)
         )
     });
-    Ok(Finding::at(side, share, [Some(words), told].into_iter().flatten().collect())
+    Ok(Finding::at(side, share, [Some(words), reported].into_iter().flatten().collect())
         .enough(share >= MOST))
 }
 
-/// The card on the path to the other end with the longest interrupt delay; `None` if none has one, or its
-/// driver adapts it to the load.
+/// The card on the path to the other end with the longest fixed interrupt delay; `None` if no card has one, as where
+/// the driver adapts it to the load.
 fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let facts = model.host(side).map(|host| &host.facts);
     let route = facts.and_then(|facts| facts.route.as_ref());
@@ -94,9 +94,9 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
         let none = facts.is_some_and(|facts| !facts.has_card());
         return if none { Ok(None) } else { Err(unread(model, side)) };
     };
-    let told: Option<Vec<Held<'_>>> = wires.into_iter().map(fixed).collect();
-    let told = told.ok_or_else(|| unread(model, side))?;
-    Ok(told.into_iter().max_by_key(|held| held.micros))
+    let reported: Option<Vec<Held<'_>>> = wires.into_iter().map(fixed).collect();
+    let reported = reported.ok_or_else(|| unread(model, side))?;
+    Ok(reported.into_iter().max_by_key(|held| held.micros))
 }
 
 /// Drivers of cards for which `rx-usecs` is the least time between two interrupts: a single packet interrupts
@@ -105,7 +105,7 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
 const THROTTLE: [&str; 9] =
     ["e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice"];
 
-/// The fixed interrupt delay of one card; `None` if it was not read.
+/// The fixed interrupt delay of one card; `None` if it has none, or it was not read.
 fn fixed(card: &Nic) -> Option<Held<'_>> {
     let set = card.coalesce?;
     let at_once = set.adaptive_rx == Some(true)

@@ -1,4 +1,4 @@
-//! Causes of long round trips.
+//! Causes of long round trips, on the idle path or under load.
 
 pub(crate) mod idle_states;
 pub(crate) mod interrupts;

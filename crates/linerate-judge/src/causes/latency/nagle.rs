@@ -1,4 +1,4 @@
-//! A small write waits for the acknowledgement of the one before, which the receiver delays.
+//! A small write waits for the acknowledgement of the previous one, which the receiver delays (Nagle's algorithm).
 
 use crate::causes::network::held::SUSPECT;
 use crate::causes::prelude::*;
@@ -37,7 +37,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding::at(direction.sender(), share, evidence(load, share)).enough(share >= ENOUGH))
 }
 
-/// The cause is found only on connections of other programs, on which no trial runs.
+/// Nothing is predicted: the cause is found only on connections of other programs, on which no trial runs.
 fn predict(_: &Model, _: &TrialPlan) -> Option<Range> {
     None
 }

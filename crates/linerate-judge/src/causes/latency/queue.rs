@@ -1,4 +1,4 @@
-//! There is a queue on the path while it is loaded, and all packets wait in it.
+//! A queue on the path grows under load, and all packets wait in it.
 
 use crate::causes::latency::raised::{Raised, raised};
 use crate::causes::network::ack_way;
@@ -11,15 +11,15 @@ use crate::model::Queue;
 use linerate_plan::path::Slowness;
 use linerate_units::Rate;
 
-/// Part of the increase of the round trip that must be found at one place to blame that place.
+/// Share of the round trip's increase that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
 
-/// Ratio of goodput at half the pace to the goodput before: it followed the pace, and nothing else became
-/// slow.
+/// Range of the ratio of goodput at half the pace to the goodput before, if goodput followed the pace and nothing else
+/// limited it.
 const FOLLOWS: Range = Range { low: 0.35, high: 0.75 };
 
-/// Share of the path's rate at which a shaper is set in front of it, so that the queue forms at the shaper,
-/// where it can be kept short.
+/// Ratio of an advised shaper's rate to the path's rate: the queue then forms at the shaper, where it can be kept
+/// short.
 const BELOW: f64 = 0.95;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -58,16 +58,16 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     };
     let shorter = match own_queue(load, raised) {
         Some(queue) => fair(load, direction.sender(), queue),
-        // A shaper here would keep the path as slow as the wrong port is.
+        // With a shaper here, the path would stay as slow as the wrong port is.
         None if arp_flux::holds(model, direction).is_some() => None,
-        // The queue may be that of the way back, where this one shapes nothing.
+        // The queue may be on the reverse path, where a shaper of this direction has no effect.
         None if ack_way::may_hold(model, direction) => None,
         None => shaped(model, load, direction),
     };
     shorter.into_iter().chain(use_bbr(model, load, direction.sender(), None)).collect()
 }
 
-/// The queue of a direction; else why there is none, or which reading is missing.
+/// The finding of a queue in a direction; else why there is none, or which reading is missing.
 fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
@@ -81,7 +81,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             raised.words()
         )));
     }
-    // Packets may wait for a busy CPU just as they wait for a path, and no thread's own wait shows this.
+    // Packets may wait for a busy CPU just as they wait on a path, and no thread's own wait shows this.
     if let Some(why) = on_cpus(model, load, direction) {
         return Err(NoFinding::Unknown(vec![Gap {
             what: format!("where packets wait {}", direction.name()),
@@ -114,7 +114,7 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     Finding {
         side: queue.map_or(Place::Path, |_| Place::from(sender)),
         share: raised.share(),
-        // For datagrams only the separate round trips were timed: a trial must decide.
+        // For datagrams, only separate round trips were timed: a trial must decide.
         enough: load.tcp.rtt.is_some() || queue.is_some(),
         reached: false,
         evidence: std::iter::once(raised.words()).chain(acknowledged).chain([standing]).collect(),
@@ -132,7 +132,7 @@ fn own_queue(load: &Load, raised: Raised) -> Option<&Queue> {
     longest(load).filter(|queue| queue.wait.0 as f64 >= raised.added() * MOST)
 }
 
-/// A queue of our own port that is short and separate for each flow.
+/// Advice to make the queue of the sender's own port short, with a separate one for each flow.
 fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let port = queue.subject.split(' ').next()?;
     let of_port = |subject: &str| subject.split(' ').next() == Some(port);
@@ -143,14 +143,14 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
         return None;
     }
     let rate = rates.first();
-    // The present limit of the rate would disappear with its queue.
+    // The present rate limit would disappear together with its queue.
     let kind = rate.map_or("fq_codel".to_owned(), |rate| format!("cake bandwidth {}bit", rate.0));
     let what = format!("keep the queue of {port} short, and apart for each flow");
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
-/// A shaper of our own port just below the rate of the path, so that the queue forms here. `None` where that rate is
-/// unknown: others use the path, the load was interrupted, or more streams carried more.
+/// Advice to shape at the sender's own port, just below the rate of the path, so that the queue forms there. `None` if
+/// that rate is unknown: others use the path, the load was interrupted, or more streams carried more.
 fn shaped(model: &Model, load: &Load, direction: Direction) -> Option<Advice> {
     let most = model.direction(direction)?.knee().goodput.mean;
     let carried_more = most > load.goodput.mean * GAIN;

@@ -1,18 +1,17 @@
-//! Whether the load lengthens round trips enough to look for a cause.
+//! Whether the load makes round trips so long that a cause should be found.
 
 use crate::causes::prelude::*;
 use crate::model::Latency;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use linerate_units::Nanos;
 
-/// Minimum length of a long round trip under load, in multiples of the idle round trip. A sender that slows
-/// down on loss needs a queue of one round trip to keep the path full. A longer queue adds nothing to goodput.
+/// Minimum ratio of a long round trip under load to the idle round trip. A sender that slows down on loss needs a queue
+/// of one round trip to keep the path full. A longer queue adds nothing to goodput.
 //= Villamizar, Song, "High performance TCP in ANSNET", CCR 24(5), 1994: one bandwidth-delay product
 const TIMES: f64 = 2.0;
 
-/// The least delay that a load must add to count. A well-configured queue adds less than this. So does the
-/// queue that Linux lets a stream keep in its own port (1 ms at its pace), and the wait of a thread for its
-/// turn on a busy CPU.
+/// The least delay that a load must add to count. A well-configured queue adds less than this. So does the queue that
+/// Linux lets a stream keep in its own port (1 ms at its pace), and the time that a thread waits for a busy CPU.
 //= RFC 8289, section 3.2: a standing queue of 5 ms is acceptable
 const ADDED: Nanos = Nanos::from_millis(5);
 
@@ -23,17 +22,17 @@ pub(crate) struct Raised {
     pub(crate) idle: Nanos,
     /// The round trip under load.
     pub(crate) loaded: Nanos,
-    /// Whether `loaded` is the shortest of too few readings.
+    /// Whether `loaded` is only a lower bound: the shortest of too few readings.
     pub(crate) at_least: bool,
 }
 
 impl Raised {
-    /// The time that the load added to the round trip.
+    /// The time that the load added to the round trip, in nanoseconds.
     pub(crate) fn added(self) -> f64 {
         self.loaded.0.saturating_sub(self.idle.0) as f64
     }
 
-    /// The share of the round trip that the queue explains.
+    /// The share of the loaded round trip that the load added.
     pub(crate) fn share(self) -> f64 {
         self.added() / self.loaded.0.max(1) as f64
     }
@@ -50,7 +49,7 @@ impl Raised {
     }
 }
 
-/// The increase of the round trip by the load of a direction, if it is large; else why not.
+/// The round trips with and without the load of a direction, if the load adds much; else the reason why not.
 pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFinding> {
     let load = base(model, direction)?;
     let least = || idle_at_least(model).max(load.tcp.min_rtt);
@@ -64,8 +63,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     }
     let few = beside.filter(|l| l.samples >= FEW);
     let least = few.map(|l| raised(l.least, true)).filter(|r| r.is_far());
-    // Too few round trips were timed. If the streams' own round trips were short, none of the others can be
-    // long.
+    // Too few round trips were timed. If the streams' own round trips were short, the timed ones cannot be long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
         Some(own) => {
@@ -75,9 +73,9 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     })
 }
 
-/// The median round trip of the idle path, for causes that make it long. Both directions share one path, so it
-/// is reported for the first direction only ([`crate::causes::CauseInfo::is_once`]). Round trips under load do not
-/// count here.
+/// The median round trip of the idle path, for causes that make it long. Both directions share one path, so it is
+/// returned for the first direction only ([`crate::causes::Cause::is_once`]). Round trips under load do not count
+/// here.
 pub(crate) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {

@@ -1,4 +1,4 @@
-//! The answering program wakes too late: a thread waits for a CPU while its packet is there.
+//! The answering program wakes too late: its thread waits for a CPU although a packet has arrived.
 
 use crate::causes::latency::raised::raised;
 use crate::causes::prelude::*;
@@ -12,7 +12,7 @@ const LITTLE: f64 = 0.1;
 /// whatever else adds to it.
 const MOST: f64 = 0.5;
 
-/// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
+/// Factor by which the mean share of waiting may exceed that in the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -29,8 +29,7 @@ pub(crate) static CAUSE: Cause = Cause {
 };
 
 fn predict_latency(model: &Model, trial: &TrialPlan) -> Option<Range> {
-    // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
-    // let CPUs sleep.
+    // At half the pace, at most the time that packets waited for a CPU disappears; less work may also let CPUs sleep.
     let share = total(&waited(model, trial.direction).ok()?);
     (trial.factor()? == Factor::Paced)
         .then(|| Range { low: (1.0 - share * UNEVEN).max(0.0), high: f64::MAX })
@@ -47,24 +46,24 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     first.into_iter().collect()
 }
 
-/// The wake-up delays of a direction; otherwise why there are none, or which reading is missing.
+/// The finding of late wake-ups in a direction; else why there are none, or which reading is missing.
 fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let waits = waited(model, direction)?;
     let (share, (side, most)) = (total(&waits), worst(&waits));
-    let told = format!(
+    let reported = format!(
         "the threads that timed it waited for a CPU {} of that time, {} at the {} end",
         percent(share),
         percent(most),
         side.name()
     );
     if share < LITTLE {
-        return Err(clear(told));
+        return Err(clear(reported));
     }
-    Ok(Finding::at(side, share, vec![raised.words(), told]).enough(share >= MOST))
+    Ok(Finding::at(side, share, vec![raised.words(), reported]).enough(share >= MOST))
 }
 
-/// The share of the round trips' time that the probe of each end waited for a CPU.
+/// The share of round-trip time in which the thread that times round trips waited for a CPU, for each end.
 fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], NoFinding> {
     let load = base(model, direction)?;
     let of = |side: Side, share: Option<f64>| {

@@ -1,4 +1,4 @@
-//! The acknowledgements of one direction fill the way of the other one.
+//! The acknowledgements of one direction fill the path of the other direction, by which they return.
 
 use crate::causes::network::beyond_hosts::beyond_hosts;
 use crate::causes::network::held::{Held, held_back};
@@ -8,18 +8,19 @@ use crate::signs::queue::standing_queue;
 use linerate_ceiling::ethernet::ETHERNET;
 use linerate_units::Rate;
 
-/// Minimum share of the way back that acknowledgements must need to be what holds the load: a sender that waits for them
-/// makes no more than pass, and the rate of that way is known to about a fifth.
+/// Minimum share of the reverse path's rate that acknowledgements must need to be the limit. A sender that waits for
+/// acknowledgements sends no more than pass, and the rate of the reverse path is known to about a fifth.
 const FULL: f64 = 0.8;
 
-/// The same where no queue stands yet: a bucket on that way may let more pass for a while.
+/// Minimum share as `FULL`, where no standing queue shows yet: a token bucket may let more pass for a while.
 const EXCEEDED: f64 = 1.3;
 
-/// Minimum share at which it may be so: a line of 24 Mb/s one way and 1 Mb/s the other needs half. Cells of ATM, of which an
-/// acknowledgement takes two and a full packet 33, show two thirds where the way is full.
+/// Minimum share of the reverse path's rate at which acknowledgements may be the limit: a line of 24 Mb/s one way and 1
+/// Mb/s the other needs half. With cells of ATM, two for an acknowledgement and 33 for a full packet, a full line shows
+/// two thirds.
 const SUSPECT: f64 = 0.6;
 
-/// Share of what a direction carries alone, below which it collapses while both are loaded: ends that share their CPUs
+/// Share of its goodput alone below which a direction collapses while both are loaded: ends that share their CPUs still
 /// leave each other half of them.
 const COLLAPSES: f64 = 0.2;
 
@@ -49,7 +50,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let enough = way.is_full(model, load);
     let share = match beyond_hosts(model, direction) {
         Ok(held) => held.share,
-        // What exceeds the way back has its queue to come, whatever holds the sender until then.
+        // Acknowledgements that exceed the rate of the reverse path will queue there, whatever limits the sender until
+        // then.
         Err(_) if enough => 1.0,
         Err(answer) => return Err(answer),
     };
@@ -81,19 +83,19 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     ))]
 }
 
-/// The words where the acknowledgements of a load fill the way back.
+/// The evidence that the acknowledgements of a load fill the reverse path; `None` if they do not.
 pub(crate) fn holds(model: &Model, direction: Direction) -> Option<String> {
     let way = way(model, direction).ok()?;
     let load = base(model, direction).ok()?;
     way.is_full(model, load).then(|| way.words())
 }
 
-/// Whether the acknowledgements of a load may fill the way back: a queue that delays its packets may be that way's.
+/// Whether the acknowledgements of a load may fill the reverse path: a queue that delays them may be on that path.
 pub(crate) fn may_hold(model: &Model, direction: Direction) -> bool {
     way(model, direction).is_ok_and(|way| way.is_suspect())
 }
 
-/// A remark that a direction carries next to nothing while the other one is loaded.
+/// A remark that a direction carries next to nothing while the other one is loaded as well.
 pub(crate) fn collapses(model: &Model, direction: Direction) -> Option<String> {
     let alone = &model.direction(direction)?.base;
     let (_, both) = model.both.iter().find(|(of, _)| *of == direction)?;
@@ -112,15 +114,15 @@ pub(crate) fn collapses(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// The way of the acknowledgements of a load.
+/// The reverse path of a load, which carries its acknowledgements.
 struct Way {
-    /// Acknowledgements in a second.
+    /// Acknowledgements per second.
     sent: f64,
-    /// What they need, with the headers of each frame.
+    /// Rate that the acknowledgements need, with the headers of each frame.
     needs: Rate,
-    /// What the way carries, counted in the same manner.
+    /// Rate that the reverse path carries, also with the headers of each frame.
     carries: Rate,
-    /// Whether a queue shows that it carries no more.
+    /// Whether a queue shows that the reverse path carries no more than that.
     queued: bool,
 }
 
@@ -129,12 +131,12 @@ impl Way {
         self.needs.0 as f64 / (self.carries.0 as f64).max(1.0)
     }
 
-    /// Whether it may be that the way carries no more.
+    /// Whether the reverse path may be full.
     fn is_suspect(&self) -> bool {
         self.queued && self.used() >= SUSPECT
     }
 
-    /// Whether the way carries no more: it has a queue, or it is asked for more than it can carry for long.
+    /// Whether the reverse path is full: it has a standing queue, or needs more than it can carry for long.
     fn is_full(&self, model: &Model, load: &Load) -> bool {
         let queued = standing_queue(model, load).is_some();
         self.queued && self.used() >= if queued { FULL } else { EXCEEDED }
@@ -148,7 +150,7 @@ impl Way {
     }
 }
 
-/// The way of the acknowledgements of a direction, where the other direction shows its rate.
+/// The reverse path of a direction's load; its rate is known from the load of the other direction.
 fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
     let load = base(model, direction)?;
     let sizes = |load: &Load| {
@@ -167,7 +169,7 @@ fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
         return Err(lacks(model, "tcp", back.sender()));
     };
     let sweep = model.direction(back).map(|dir| dir.sweep.iter());
-    // A short measurement of a slow way varies.
+    // A short measurement over a slow path varies, so the gain must be certain.
     let more = sweep.into_iter().flatten();
     let more = more.filter(|more| more.over(held.load).low > GAIN);
     let loads = more.chain([held.load]);
@@ -181,7 +183,7 @@ fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
     })
 }
 
-/// The load of a direction if the way of its payload may limit it; else why not.
+/// The load of a direction, if the path of its payload may limit it; else the reason why not.
 pub(crate) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = beyond_hosts(model, direction)?;
     holds(model, direction).map_or(Ok(held), |why| Err(clear(why)))

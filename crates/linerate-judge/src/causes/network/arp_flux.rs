@@ -1,4 +1,4 @@
-//! Payload arrives by another port of the receiving host than the one that owns the address (ARP flux).
+//! Payload arrives by another port of the receiving host than the one that has the address (ARP flux).
 
 use crate::causes::network::shared_rate::{self, DECIDED_BY, of_any};
 use crate::causes::predict::one_rate;
@@ -6,13 +6,13 @@ use crate::causes::prelude::*;
 use linerate_facts::advice::{Kept, Step};
 use linerate_facts::route::{Route, Sibling};
 
-/// Share of the payload that the other port must take in at least, and the port that owns the address at most. Both
-/// counters cover all traffic, and some drivers update them only once a second.
+/// Least share of the payload that the other port must receive, and largest share that the port with the address may
+/// receive. Both counters cover all traffic, and some drivers update them only once a second.
 const MOST: f64 = 0.5;
 
-/// Payload that arrives by another port.
+/// Payload that arrives by a port that does not have the address.
 struct Flux<'a> {
-    /// The two ports, and the share of the payload that each took in.
+    /// Each of the two ports, and the share of the payload that it received.
     other: (&'a Sibling, f64),
     owner: (&'a Sibling, f64),
 }
@@ -44,7 +44,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         let why = "no other port may answer for its address, as far as was read";
         return Err(clear(why));
     }
-    // Whether a rate limits the load is the same question as of any other port on the way.
+    // Whether a rate limits the load is judged as for any other port on the path.
     let found = of_any(model, direction)?;
     if load.arrivals.is_empty() {
         return Err(lacks(model, "arrival", side));
@@ -54,7 +54,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     };
     Ok(Finding {
         side: Place::from(side),
-        // Why a port without an address takes it in is not known.
+        // If that port has no address of its own, it is unknown why it receives the payload.
         enough: !flux.other.0.is_bare,
         evidence: std::iter::once(words(route, &flux)).chain(found.evidence).collect(),
         ..found
@@ -71,7 +71,7 @@ fn route(model: &Model, side: Side) -> Option<&Route> {
     model.host(side)?.facts.route.as_ref()
 }
 
-/// The port by which most of the payload arrived, if the one that owns the address took in less.
+/// The port by which most of the payload arrived, if the port that has the address received less; and that one.
 fn flux<'a>(route: &'a Route, load: &Load) -> Option<Flux<'a>> {
     let payload = load.goodput.mean / 8.0;
     let share = |name: &str| {
@@ -87,7 +87,7 @@ fn flux<'a>(route: &'a Route, load: &Load) -> Option<Flux<'a>> {
     Some(Flux { other: (other, took), owner: (owner, *had) })
 }
 
-/// Why the rate of the network is none: payload arrives by a port that is not meant.
+/// Why the network's rate is not the limit: payload arrives by a port that does not have the address.
 pub(crate) fn holds(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let route = route(model, direction.receiver())?;
@@ -108,7 +108,7 @@ fn words(route: &Route, flux: &Flux<'_>) -> String {
     )
 }
 
-/// Each port answers for its own addresses only, and the neighbour asks again.
+/// Advice to let each port answer ARP for its own addresses only, and to make the neighbour ask again.
 fn answer_alone(route: &Route, direction: Direction) -> Advice {
     let side = direction.receiver();
     let names = ["arp_ignore", "arp_announce"].map(|name| format!("net.ipv4.conf.all.{name}"));
@@ -118,7 +118,7 @@ fn answer_alone(route: &Route, direction: Direction) -> Advice {
         restore: "sudo sysctl -p arp-before.txt".to_owned(),
     };
     let address = route.own.map_or("ADDRESS".to_owned(), |own| own.to_string());
-    let again = if route.gateway.is_some() {
+    let resolve = if route.gateway.is_some() {
         Step::by_hand(format!("let the router next to it ask for {address} again"))
     } else {
         let flush = format!("sudo ip neigh flush to {address} nud all");
@@ -132,5 +132,5 @@ fn answer_alone(route: &Route, direction: Direction) -> Advice {
         side.name()
     ))
     .keeping(side, kept, format!("sudo sysctl -w {ignore}=1 {announce}=2"))
-    .step(again)
+    .step(resolve)
 }

@@ -1,4 +1,4 @@
-//! Packets arrive with a checksum that does not fit, and the receiving host discards them.
+//! Packets arrive with a wrong checksum, and the receiving host discards them.
 
 use crate::causes::network::loss;
 use crate::causes::port_of;
@@ -16,7 +16,7 @@ pub(crate) static CAUSE: Cause = Cause {
     stage: Stage::Net,
     decided_by: &[Factor::Paced, Factor::OtherCongestion],
     page: include_str!("../pages/bad-checksums.md"),
-    // Records of older versions do not have this counter. The loss is then as true as before.
+    // Records of older versions do not have this counter. The loss that they show is real all the same.
     may_be_unread: true,
     of_delivery: true,
     check,
@@ -32,7 +32,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if load.datagrams.is_some() {
         return of_datagrams(model, direction, load);
     }
-    // Whether so much loss limits the load is the same question as of any other loss.
+    // Whether so much loss limits the load is judged as for any other loss.
     let found = loss::found(model, direction)?;
     let counted = load.netstat.receiver;
     let Some(damaged) = counted.damaged else {
@@ -56,42 +56,46 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     computed(model, sender).into_iter().chain([search(model)]).collect()
 }
 
-/// The answer for datagrams: the receiver counted how many it discarded.
+/// The result for datagrams: the receiver counted how many it discarded.
 fn of_datagrams(model: &Model, direction: Direction, load: &Load) -> Answer {
-    let Some(told) = load.datagrams.filter(|told| told.lost >= LOSSY) else {
+    let Some(reported) = load.datagrams.filter(|reported| reported.lost >= LOSSY) else {
         return Err(clear("hardly a datagram was lost"));
     };
-    let Some(damaged) = told.damaged else {
+    let Some(damaged) = reported.damaged else {
         return Err(lacks(model, "netstat", direction.receiver()));
     };
-    let share = surely(&told, damaged, DAMAGED)?;
-    Ok(Finding::at(Place::Path, share, vec![words(&told, share, DAMAGED) + " (UdpInCsumErrors)"])
-        .enough(true))
+    let share = surely(&reported, damaged, DAMAGED)?;
+    Ok(Finding::at(
+        Place::Path,
+        share,
+        vec![words(&reported, share, DAMAGED) + " (UdpInCsumErrors)"],
+    )
+    .enough(true))
 }
 
-/// The segments with a bad checksum, in words, where they are most of those that were retransmitted.
+/// The segments with a wrong checksum, in words, if they are most of the retransmitted ones.
 pub(crate) fn of_segments(load: &Load) -> Option<String> {
     let counted = load.netstat.receiver;
-    let (damaged, again) = counted.damaged.zip(load.tcp.repeated)?;
+    let (damaged, retransmitted) = counted.damaged.zip(load.tcp.repeated)?;
     let outside = counted.damaged_tunnel.unwrap_or_default();
     let all = damaged + outside;
     let words = || {
         if outside > damaged {
             format!(
-                "{outside:.0} datagrams of the tunnel in a second arrived with a bad checksum (UdpInCsumErrors), and {again:.0} \
+                "{outside:.0} datagrams of the tunnel in a second arrived with a bad checksum (UdpInCsumErrors), and {retransmitted:.0} \
                  segments were retransmitted"
             )
         } else {
             format!(
-                "{damaged:.0} segments in a second arrived with a bad checksum (TcpInCsumErrors), and {again:.0} were \
+                "{damaged:.0} segments in a second arrived with a bad checksum (TcpInCsumErrors), and {retransmitted:.0} were \
                  retransmitted"
             )
         }
     };
-    (all > 0.0 && all >= again * MOST).then(words)
+    (all > 0.0 && all >= retransmitted * MOST).then(words)
 }
 
-/// The sender's CPU computes the checksums. `None` if it does so already.
+/// Advice to compute the checksums on the sender's CPU. `None` if the CPU computes them already.
 fn computed(model: &Model, side: Side) -> Option<Advice> {
     let route = model.host(side).and_then(|host| host.facts.route.as_ref());
     let name = port_of(model, side);
@@ -115,7 +119,7 @@ fn computed(model: &Model, side: Side) -> Option<Advice> {
     )
 }
 
-/// Where packets are damaged is unknown.
+/// Advice to look for the place where packets are damaged, since it is unknown.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
         let port = word(port_of(model, side));

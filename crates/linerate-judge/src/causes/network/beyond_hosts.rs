@@ -1,4 +1,4 @@
-//! Whether the network limits a load, one way or the other.
+//! Whether the network limits a load, in the direction of the payload or of the acknowledgements.
 
 use crate::causes::network::duplex;
 use crate::causes::network::held::{Held, held_back};
@@ -6,7 +6,7 @@ use crate::causes::network::host_shaping;
 use crate::causes::network::local_drops;
 use crate::causes::prelude::*;
 
-/// The load of a direction if the network may limit it, one way or the other; else why not.
+/// The load of a direction, if the network may limit its payload or its acknowledgements; else the reason why not.
 pub(crate) fn beyond_hosts(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = held_back(model, direction)?;
     if let Some(own) = of_a_host(model, held.load, direction) {

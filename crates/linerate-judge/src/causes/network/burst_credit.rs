@@ -1,4 +1,4 @@
-//! The path gives a high rate until a credit is used up, and a lower one from then on.
+//! The path carries a high rate until a credit is used up, and a lower rate from then on.
 
 use crate::causes::network::contended;
 use crate::causes::network::shared_rate::{self, of_any};
@@ -6,7 +6,7 @@ use crate::causes::predict::one_rate;
 use crate::causes::prelude::*;
 use crate::model::Fell;
 
-/// Relative difference from their mean within which reported intervals are one rate.
+/// Largest relative difference from their mean, up to which reported intervals have one rate.
 const ONE_RATE: f64 = 0.25;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -30,17 +30,17 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(fell) = fell(model, direction) else {
         return Err(clear("the rate did not fall"));
     };
-    let told = words(fell);
+    let report = words(fell);
     if model.reported {
         let steady = |rate: &f64| (rate / load.goodput.mean - 1.0).abs() <= ONE_RATE;
         let most = load.ticks.iter().filter(|rate| steady(rate)).count() * 4;
-        return Ok(Finding::at(Place::Path, 1.0, vec![told]).enough(most >= load.ticks.len() * 3));
+        return Ok(Finding::at(Place::Path, 1.0, vec![report]).enough(most >= load.ticks.len() * 3));
     }
     let found = of_any(model, direction)?;
-    Ok(Finding { evidence: std::iter::once(told).chain(found.evidence).collect(), ..found })
+    Ok(Finding { evidence: std::iter::once(report).chain(found.evidence).collect(), ..found })
 }
 
-/// It predicts what `path-rate` does, where the rate fell at all.
+/// The prediction of `path-rate`, if the rate fell; else nothing is predicted.
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     fell(model, trial.direction)?;
     one_rate(model, trial)
@@ -62,14 +62,14 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     ))]
 }
 
-/// The words where the rate of a direction fell for good.
+/// The evidence that the rate of a direction fell for good; `None` if it did not.
 pub(crate) fn holds(model: &Model, direction: Direction) -> Option<String> {
     fell(model, direction).map(words)
 }
 
 fn fell(model: &Model, direction: Direction) -> Option<&Fell> {
     let dir = model.direction(direction)?;
-    // Other traffic that began during the run takes as much.
+    // Other traffic that began during the run may be the reason for the fall.
     dir.fell.as_ref().filter(|_| !contended::is_shared(&dir.base))
 }
 

@@ -1,4 +1,4 @@
-//! A cloud queues or drops what is over the allowance of a machine.
+//! A cloud queues or drops the traffic that exceeds the allowance of a machine.
 
 use crate::causes::port_at;
 use crate::causes::predict::one_rate;
@@ -50,7 +50,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // More flows get more through the allowance of a flow, but not through the allowance of a machine.
+        // More flows carry more if the allowance is for each flow, but not if it is for the machine.
         Factor::MoreStreams => None,
         _ => one_rate(model, trial),
     }
@@ -67,14 +67,14 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     .collect()
 }
 
-/// The allowance that was exceeded most, and by what share of the packets.
+/// The allowance that was exceeded most, and the share of packets above it.
 fn most(load: &Load) -> Option<(&Allowance, f64)> {
     let all = load.allowances.iter();
     let shares = all.filter_map(|a| Some((a, a.per_sec / a.of.filter(|n| *n > 0.0)?)));
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The answer where no allowance was counted: only a driver that should count allowances leaves it unknown.
+/// The result if no allowance was counted. It is unknown only if the driver should count allowances.
 fn uncounted(model: &Model, load: &Load) -> NoFinding {
     let ours = |host: &&Host| {
         let route = host.facts.route.iter();

@@ -3,11 +3,11 @@
 use crate::causes::prelude::*;
 use crate::causes::{Cost, disturbed};
 
-/// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
-/// sample apart, which is a twentieth of a short step.
+/// Minimum ratio of other programs' bytes to those of the load, at which they matter. The counters of two ends are read
+/// up to one sample apart, which is a twentieth of a short step.
 pub(crate) const FOREIGN: f64 = 0.2;
 
-/// Whether others use the path as well, or may: a rate that this load reached is then none of the path.
+/// Whether other traffic uses the path as well, or may: the goodput of the load is then not the rate of the path.
 pub(crate) fn is_shared(load: &Load) -> bool {
     load.contended || load.foreign.is_some_and(|foreign| foreign.share >= FOREIGN)
 }
@@ -52,7 +52,7 @@ fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
     }
     vec![Cost {
         side: Place::Path,
-        // The share of all traffic of the port. The CPU time that another session used is unknown.
+        // The other traffic's share of all traffic of the port. The CPU time that another session used is unknown.
         share: foreign
             .filter(|_| !load.contended)
             .map(|foreign| foreign.share / (1.0 + foreign.share)),

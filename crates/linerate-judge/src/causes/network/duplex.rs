@@ -1,4 +1,4 @@
-//! A port that sends or receives, never both: payload and acknowledgements collide.
+//! A port runs at half duplex: it cannot send and receive at once, so payload and acknowledgements collide.
 
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
@@ -16,7 +16,7 @@ const COLLIDED: f64 = 0.01;
 //= IEEE 802.3-2022, section 44.1: operation above 1 Gb/s is full duplex only
 const FASTEST: u64 = 1_000;
 
-/// The duplex of one end, by its readings.
+/// The duplex mode at one end, as far as its readings show.
 enum DuplexState<'a> {
     /// The port runs at half duplex and packets collide, or only the collisions are known; the text is the
     /// evidence.
@@ -79,7 +79,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // More senders collide more, and never carry more than the wire does.
+        // More streams collide more often, and never carry more than the wire does.
         Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
         _ => bystander(model, trial),
     }
@@ -133,7 +133,7 @@ fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
                     "{} of the packets that {name} sent collided: it runs at half duplex",
                     percent(share)
                 )),
-                // A half-duplex port has collisions under load.
+                // A half-duplex port would have collisions under load.
                 (None, Some(_)) => DuplexState::Full,
                 (None, None) => DuplexState::Unknown(name),
             }
@@ -141,7 +141,7 @@ fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {
     }
 }
 
-/// The name of a port that may be half duplex: its duplex is unknown, or whether it carries the path.
+/// The name of a port that may be half duplex: its mode is unknown, or it is unknown whether it carries the path.
 fn unsaid(host: &Host) -> Option<String> {
     let port = host.facts.port.as_ref()?;
     let slow = |mbps: Option<u64>| mbps.is_none_or(|mbps| mbps <= FASTEST);
@@ -155,7 +155,7 @@ fn unsaid(host: &Host) -> Option<String> {
         Underlay::Nothing => None,
         Underlay::Wires(wires) => found(&wires, |duplex| duplex.is_none()),
         Underlay::OneOf(ports) => found(&ports, |duplex| duplex != Some(DuplexMode::Full)),
-        // A port that software makes has no duplex, and the ports below it are unknown.
+        // A virtual port has no duplex mode, and the ports below it are unknown.
         Underlay::Hidden => {
             let may = !port.is_virtual && port.is_ethernet && slow(port.speed_mbps);
             may.then(|| port.name.clone())

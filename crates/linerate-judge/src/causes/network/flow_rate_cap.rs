@@ -1,27 +1,27 @@
-//! The path gives each stream one rate, and more to more streams.
+//! The path limits each stream to one rate, so more streams carry more in total.
 
-use crate::causes::again;
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::held::{of_each_stream, scales};
 use crate::causes::network::path_reordering;
 use crate::causes::predict::{around, bystander};
 use crate::causes::prelude::*;
+use crate::causes::rerun;
 use crate::causes::tcp::congestion_control::clamped;
 use crate::causes::udp::datagrams::{self, on_the_way};
 use crate::model::DirectionModel;
 use crate::signs::lossy::{lost, lost_in_words, of_a_rate, of_other_congestion, only_dropped};
 
-/// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
+/// Relative distance from a multiple of the single rate, up to which the streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
 
-/// How many times as many streams prove a rate for each stream, if no other cause is left.
+/// Ratio of numbers of streams that proves a rate for each stream, if no other cause is left.
 const MANY: f64 = 4.0;
 
-/// Relative difference of a stream's goodput up to which one rate limits it; a queue or a stolen CPU causes
-/// larger differences.
+/// Largest relative variation of a stream's goodput at which one rate may limit it; a queue or a stolen CPU causes
+/// more.
 const SURE: f64 = 0.3;
 
-/// Least share of its rate that each of many streams must get.
+/// Least share of the single rate that each of many streams must carry.
 const EACH: f64 = 0.75;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -60,8 +60,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let lossy = lost(held.load);
     evidence.extend(lossy.map(|share| lost_in_words(held.load, share)));
     let scaled = model.direction(direction).and_then(scales);
-    // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
-    // a trial separates it from a rate that all streams share.
+    // One short measurement with more streams is no experiment: a rate limit for each stream stays a rival until a
+    // trial separates it from a rate limit that all streams share.
     let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
     let looks = scaled.into_iter().chain(many);
     evidence.extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
@@ -92,15 +92,15 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
                 "use {} streams (your own program: several connections)",
                 knee.streams
             ))
-            .on(Side::Near, again(model, &format!(" --streams {}", knee.streams)))
+            .on(Side::Near, rerun(model, &format!(" --streams {}", knee.streams)))
             .gain(Some(knee.goodput.mean / base.goodput.mean))
         })
         .into_iter()
         .collect()
 }
 
-/// The trial with the most streams and its ratio of goodputs, if it has many times as many streams and each
-/// of them got its full rate.
+/// The load with the most streams, and the ratio of its goodput to the base load's: if it has at least `MANY` times as
+/// many streams and each of them got its full rate.
 fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let most = dir.sweep.iter().max_by_key(|more| more.streams)?;
@@ -110,11 +110,11 @@ fn many(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     (times >= MANY && each).then_some((most.streams, gain))
 }
 
-/// The answer for a load by datagrams, which fill whatever rate there is; `None` of one by connections.
+/// The result for a load of datagrams, which fill whatever rate there is; `None` for a load of connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let dir = model.direction(direction)?;
-    let told = dir.base.datagrams.as_ref()?;
-    let way = match on_the_way(model, direction, (&dir.base, told)) {
+    let reported = dir.base.datagrams.as_ref()?;
+    let way = match on_the_way(model, direction, (&dir.base, reported)) {
         Ok(way) => way,
         Err(answer) => return Some(Err(answer)),
     };
@@ -129,15 +129,15 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     if let Some(more) = dir.sweep.iter().find(few) {
         return Some(Err(clear(scaled(more))));
     }
-    let evidence = std::iter::once(datagrams::words(told, way, "lost on the path"))
+    let evidence = std::iter::once(datagrams::words(reported, way, "lost on the path"))
         .chain(dir.sweep.first().map(scaled))
         .collect();
     Some(Ok(Finding::at(Place::Path, way / 2.0, evidence)))
 }
 
-/// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little
-/// of a rate that drops excess packets that two streams carry twice as much. If so many streams got their full
-/// rate each, a limit shared by even more streams is a different one.
+/// A load with at least `MANY` times as many streams, whose goodput is well below that multiple. One stream may use so
+/// little of a rate that drops excess packets that two streams carry twice as much. If many streams got their full rate
+/// each, a limit shared by even more streams is a different one.
 fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     let dir = model.direction(direction)?;
     let many = |more: &&Load| times(dir, more) >= MANY;
@@ -150,7 +150,7 @@ fn too_few(model: &Model, direction: Direction) -> Option<(u32, f64)> {
     only_dropped(model, &dir.base).then(|| (more.streams, more.over(&dir.base).mid))
 }
 
-/// The ratio of the numbers of streams.
+/// Ratio of the number of streams in `more` to that in the base load.
 fn times(dir: &DirectionModel, more: &Load) -> f64 {
     f64::from(more.streams) / f64::from(dir.base.streams.max(1))
 }

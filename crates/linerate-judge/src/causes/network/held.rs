@@ -1,4 +1,4 @@
-//! Whether something outside of the programs holds a sender: neither its window, nor a buffer, nor a CPU.
+//! Whether something outside of the programs limits a sender: neither its window, nor a buffer, nor a CPU.
 
 use crate::causes::host::busy_thread::Role;
 use crate::causes::host::cpu_share::stands;
@@ -13,14 +13,13 @@ use linerate_units::stats::EQUAL;
 /// Minimum share of time limited by a buffer at which the buffer may be the cause.
 pub(crate) const SUSPECT: f64 = 0.2;
 
-/// Share of time that the sender must be held by congestion control alone for the path to be
-/// suspected.
+/// Minimum share of time in which only congestion control limits the sender, for the path to be a suspect.
 pub(crate) const HELD: f64 = 0.5;
 
-/// Gain of goodput below which more streams carry the same.
+/// Gain of goodput below which more streams count as carrying the same.
 pub(crate) const SAME: f64 = 1.05;
 
-/// The trials of a larger receive window.
+/// The factors whose trials enlarge the receive window.
 pub(crate) const LARGER_WINDOW: [Factor; 2] = [Factor::LargerWindow, Factor::HostWindow];
 
 /// A load whose sender is limited by the network, not by a window, a buffer or a CPU.
@@ -29,13 +28,13 @@ pub(crate) struct Held<'a> {
     pub load: &'a Load,
     /// Share of time in which the network limits the sender.
     pub(crate) share: f64,
-    /// How it is known that the network is the limit, for people.
+    /// How it is known that the network is the limit, in words.
     pub(crate) why: String,
-    /// Whether a trial removed the sender's limit for a good part of the time, without any gain.
+    /// Whether a trial removed a limit of the sender that took a good part of the time, without any gain.
     pub(crate) lifted: bool,
 }
 
-/// The load of a direction if congestion control limits it, even if the reason is inside the hosts; else why
+/// The load of a direction, if congestion control limits it, even for a reason inside the hosts; else the reason why
 /// not.
 pub(crate) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let load = base(model, direction)?;
@@ -71,8 +70,8 @@ pub(crate) fn no_rate(silent: f64) -> String {
     format!("no payload arrived in {} of the samples: that is no rate", percent(silent))
 }
 
-/// A sentence with the evidence that the network limited the sender for `share` of the time. The kernel's
-/// clocks show `network` of it.
+/// A sentence with the evidence that the network limited the sender for the share `share` of the time. The kernel's
+/// clocks show `network` of this share.
 fn why(queued: bool, network: f64, share: f64) -> String {
     if queued && network < HELD {
         "most of what the sender kept in flight waited in a queue on the path".to_owned()
@@ -86,10 +85,10 @@ fn why(queued: bool, network: f64, share: f64) -> String {
     }
 }
 
-/// Share of time that a window or a buffer limited the sender, if a trial enlarged it, or more streams had one
-/// each, without a gain. A window slightly larger than the path needs looks like a limit, and is none. It
-/// counts up to the growth of the network's share in the enlarged load: a window and a buffer of one size hide
-/// each other, and so does a slow reader.
+/// Share of time in which a window or a buffer limited the sender, although a trial that enlarged it, or more streams
+/// with one each, gained nothing. A window slightly larger than the path needs looks like a limit, and is none. At most
+/// the growth of the network's share in the enlarged load counts: a window and a buffer of one size hide each other,
+/// and so does a slow reader.
 fn lifted(model: &Model, direction: Direction) -> f64 {
     let Some(base) = model.direction(direction).map(|d| &d.base) else {
         return 0.0;
@@ -124,8 +123,8 @@ pub(crate) fn without_gain<'a>(
     tried.into_iter().find(gained_nothing)
 }
 
-/// Share of the time that the network limited a load. If most of the data in flight waits in a queue on the
-/// path, this is all the time in which the load had payload.
+/// Share of the time in which the network limited a load. If most of the data in flight waits in a queue on the path,
+/// this is all the time in which the load had payload.
 fn by_network(model: &Model, load: &Load) -> Option<f64> {
     if mostly_queued(model, load) {
         load.tcp.starved.map(|share| 1.0 - share)
@@ -134,7 +133,7 @@ fn by_network(model: &Model, load: &Load) -> Option<f64> {
     }
 }
 
-/// Names the part of an end that has no time left: a thread, or a CPU that only handles packets.
+/// Names the part of an end that has no spare time: a thread, or a CPU that only handles packets.
 pub(crate) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     [direction.sender(), direction.receiver()].into_iter().find_map(|side| {
         let busy = wanted_at(load, direction, side).filter(|w| *w > BUSY);
@@ -150,20 +149,21 @@ pub(crate) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
     })
 }
 
-/// Whether the threads of an end got more work and carried as much: then they only looked busy.
+/// Whether a trial gave the threads of an end more work and they carried as much: then they only looked busy.
 fn had_time(model: &Model, direction: Direction, side: Side) -> bool {
     let work = model.tried(direction, Role::of(side, direction).factor());
     let effect = work.and_then(|trial| trial.effect);
     effect.is_some_and(|effect| effect.low >= EQUAL.low)
 }
 
-/// Factor for the evidence of a limit of each stream that a short look at twice as many streams leaves.
+/// Factor for the evidence of a limit on each stream: small if a short measurement with twice as many streams carried
+/// no more.
 pub(crate) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     let scaled = model.direction(direction).and_then(scales);
     if scaled.is_some_and(|(_, gain)| gain <= SAME) { 0.1 } else { 1.0 }
 }
 
-/// Whether more streams carried more, as far as this was measured.
+/// The measured load with twice as many streams: their number, and its ratio of goodput to the base load's.
 pub(crate) fn scales(direction: &DirectionModel) -> Option<(u32, f64)> {
     direction
         .sweep

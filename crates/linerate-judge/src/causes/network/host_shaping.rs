@@ -1,4 +1,4 @@
-//! A shaper on the sender's own port: the host itself delays its packets.
+//! A traffic shaper on the sender's own port: the host itself delays its packets.
 
 use crate::causes::FULL;
 use crate::causes::predict::{around, bystander, one_rate};
@@ -8,21 +8,21 @@ use linerate_units::Rate;
 use linerate_units::shell::word;
 use linerate_units::stats::EQUAL;
 
-/// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not
-/// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
+/// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not reached: token
+/// buckets too small for their timer, and recovery from losses, cost the rest.
 const NEAR: f64 = 0.9;
 
-/// Minimum share of a shaper's ceiling, and minimum number of times per second without tokens, at which the
-/// shaper may be the limit if packets always wait in it. Buckets that are far too small for a timer cost up to
-/// half of the rate. A shaper that is not full is hardly ever out of tokens; a full one is so for each packet,
-/// or for each wake-up of its timer.
+/// Minimum share of a shaper's ceiling, and minimum number of times per second without tokens, at which the shaper may
+/// be the limit if packets always wait in it. Token buckets far too small for their timer cost up to half of the rate.
+/// A shaper that is not full hardly ever runs out of tokens; a full one does for each packet, or for each wake-up of
+/// its timer.
 const SHORT: f64 = 0.5;
 const OFTEN: f64 = 100.0;
 
-/// Minimum share of samples with waiting packets at which a shaper delays packets all the time.
+/// Minimum share of samples with waiting packets, at which a shaper delays packets all the time.
 const WAITING: f64 = 0.9;
 
-/// The tightest shaper that the load passed, and how far it was used.
+/// The tightest shaper that the load passed, and the share of its ceiling that was used.
 struct Used<'a> {
     shaper: &'a Shaping,
     ceiling: Rate,
@@ -41,9 +41,9 @@ impl Used<'_> {
         waits && (held || !self.shaper.counts_held())
     }
 
-    /// How many times a second the shaper runs out of tokens, if this is often enough to pass less than its
-    /// rate: its buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer also arrive
-    /// if the path behind the shaper loses them.
+    /// How many times per second the shaper runs out of tokens, if this is often enough to pass less than its rate: its
+    /// token buckets, or the timer that fills them, are too coarse. `None` for datagrams: fewer also arrive if the path
+    /// behind the shaper loses them.
     fn falls_short(&self) -> Option<f64> {
         let connections = !self.datagrams && self.share >= SHORT && self.holds();
         self.shaper.held.filter(|held| connections && *held >= OFTEN)
@@ -75,7 +75,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(used) = used(load) else {
         return Err(without(model, direction, load));
     };
-    let told = format!(
+    let reported = format!(
         "goodput was {} of what {} of the {} host leaves, {} = {}",
         percent(used.share),
         used.shaper.subject,
@@ -84,7 +84,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         used.ceiling
     );
     if !used.may_bind() {
-        return Err(clear(told));
+        return Err(clear(reported));
     }
     let waited = used
         .shaper
@@ -96,7 +96,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding::at(
         direction.sender(),
         used.share.min(1.0),
-        std::iter::once(told).chain(waited).chain(short).collect(),
+        std::iter::once(reported).chain(waited).chain(short).collect(),
     )
     .enough(reached || used.holds())
     .reached(reached))
@@ -149,8 +149,7 @@ fn tightest(model: &Model, direction: Direction) -> Option<&Shaping> {
     load.shaped().map(|(shaper, ..)| shaper)
 }
 
-/// The answer where no rate of a shaper is known that the load passed: there is no shaper, or one was not
-/// read.
+/// The result if the load passed no shaper with a known rate: there is no shaper, or one was not read.
 fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     let sender = direction.sender();
     if load.shapers.iter().flatten().next().is_some() {
@@ -177,8 +176,8 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
     }
 }
 
-/// The command that removes a shaper or raises its rate. A discipline is named by its handle: its parent was
-/// not read, and there may be another discipline at the root.
+/// The command that removes a shaper or raises its rate. A queueing discipline is named by its handle: its parent was
+/// not read, and there may be another one at the root.
 fn lift(load: &Load, direction: Direction) -> Option<Advice> {
     let (shaper, ..) = load.shaped()?;
     let mut words = shaper.subject.split(' ');
@@ -210,7 +209,7 @@ fn lift(load: &Load, direction: Direction) -> Option<Advice> {
     Some(Advice::new(what).on(side, look))
 }
 
-/// Sets the rate of each flow in all queues of a port with this limit: below `mq` there are several.
+/// The command that sets the rate of each flow, in all queues of a port with this limit: below `mq` there are several.
 fn flows_at(load: &Load, shaper: &Shaping, port: &str, rate: &str) -> String {
     let kind = format!("{port} fq ");
     let alike = load.shapers.iter().flatten();

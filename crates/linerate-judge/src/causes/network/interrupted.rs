@@ -1,4 +1,4 @@
-//! The path or an end was away for part of the measurement.
+//! The path or an end did not work for part of the measurement.
 
 use crate::causes::prelude::*;
 use crate::causes::{Cost, disturbed};
@@ -30,7 +30,7 @@ fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
     let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
     vec![Cost {
         side: Place::Path,
-        // Events in other steps took nothing from the step that is judged.
+        // Interruptions in other steps cost nothing in the step that is judged.
         share: (silent > 0).then(|| silent as f64 / load.ticks.len() as f64),
         evidence: load.interruptions.clone(),
         advice: advice(model, direction),

@@ -1,5 +1,5 @@
-//! Packets that the hosts drop themselves: a queue, a ring, a backlog or the table of tracked connections has no room for
-//! them, or a filter lets no more pass.
+//! Packets that the hosts drop themselves: a queue, a ring, a backlog or the table of tracked connections has no room
+//! for them, or a filter lets no more of them pass.
 
 use crate::causes::host::cpu_share::is_excluded;
 use crate::causes::network::held::held_back;
@@ -48,12 +48,12 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // Other streams that send through the same queue may find it full as well, or fill the gaps.
+        // More streams that send through one queue may find it full as well, or use the gaps that the others leave.
         Factor::MoreStreams => Some(Range { low: 0.5, high: trial.stream_ratio() * 1.1 }),
         // Packets that are no longer dropped need no retransmission, and congestion control does not slow
         // down.
         Factor::HostRoom => Some(Range { low: GAIN, high: f64::MAX }),
-        // Less at once, or on more CPUs, may just fit.
+        // Fewer packets at once, or packets spread over more CPUs, may just fit.
         Factor::HalfWindow | Factor::HalfSendBuffer | Factor::HostSpread => None,
         _ => bystander(model, trial),
     }
@@ -73,13 +73,13 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     advice.into_iter().collect()
 }
 
-/// The counter with the most of the hosts' own drops.
+/// The counter of the hosts' own drops that counted most.
 pub(crate) fn most<'a>(model: &Model, load: &'a Load, direction: Direction) -> Option<&'a Local> {
     let counters = dropped(model, load, direction).counters.into_iter();
     counters.max_by(|a, b| a.per_sec.total_cmp(&b.per_sec))
 }
 
-/// The gain of a longer queue, if that was tried.
+/// The gain of a longer queue, if a trial showed one.
 fn lifted(model: &Model, direction: Direction) -> Option<f64> {
     let effect = model.tried(direction, Factor::HostRoom)?.effect?;
     (effect.low > EQUAL.high).then_some(effect.mid)
@@ -94,30 +94,30 @@ pub(crate) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<
     stands.then(|| words(load, &dropped))
 }
 
-/// The share of the slowness that the drops explain, and the evidence that something is slow: congestion
-/// control limits the sender; for datagrams, the dropped ones count.
+/// The share of the time, or of the datagrams, that the drops explain, and the evidence that goodput is low: congestion
+/// control limits the sender; for datagrams, the dropped ones are counted.
 fn held(
     model: &Model,
     load: &Load,
     direction: Direction,
     dropped: &Dropped<'_>,
 ) -> Result<(f64, Option<String>), NoFinding> {
-    if let Some(told) = &load.datagrams {
-        return Ok((dropped.per_sec / (told.sent + dropped.per_sec), None));
+    if let Some(reported) = &load.datagrams {
+        return Ok((dropped.per_sec / (reported.sent + dropped.per_sec), None));
     }
     held_back(model, direction).map(|held| (held.share, Some(held.why)))
 }
 
-/// `900 packets dropped by the queue of near eth0 pfifo 1:, 300 in a second; 280 segments were sent
+/// The drops in words: `900 packets dropped by the queue of near eth0 pfifo 1:, 300 in a second; 280 segments were sent
 /// again`.
 fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
-    let again = sent(load).map_or(String::new(), |(_, again)| {
+    let retransmitted = sent(load).map_or(String::new(), |(_, retransmitted)| {
         let is =
             if load.has(Feature::Datagrams) { "datagrams lost" } else { "segments retransmitted" };
-        format!(", and {again:.0} {is}")
+        format!(", and {retransmitted:.0} {is}")
     });
-    format!("{}, {:.0} in a second{again}", all.join("; "), dropped.per_sec)
+    format!("{}, {:.0} in a second{retransmitted}", all.join("; "), dropped.per_sec)
 }
 
 /// The share of segments that were dropped, and how many were dropped as one packet, in words.
@@ -153,7 +153,7 @@ fn finding(
     .enough(*weight == Weight::Most)
 }
 
-/// The command that makes room.
+/// The command that gives more room to the queue, ring or backlog that a counter belongs to.
 fn room(local: &Local, direction: Direction) -> Option<Advice> {
     let mut words = local.subject.split(' ');
     let (side, name) = (local.side, words.next()?);
@@ -204,7 +204,8 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
     })
 }
 
-/// A ring of a card as long as the card allows. `ethtool -g` shows the maximum first, and then the present length.
+/// The command that makes a ring of a card as long as the card allows. `ethtool -g` shows the maximum first, and then
+/// the present length.
 fn ring(side: Side, name: &str, way: &str) -> Advice {
     let (port, file) = (word(name), "ring-before.txt");
     let row = way.to_uppercase();

@@ -1,4 +1,4 @@
-//! Loss of packets that limits a load, whatever became of the packets.
+//! Loss of packets that limits a load, whatever happened to the packets.
 
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::beyond_hosts::of_a_host;
@@ -10,33 +10,34 @@ use crate::signs::bbr;
 use crate::signs::crowd::ALIKE;
 use crate::signs::lossy::{
     Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost, lost_in_words,
-    often_sent_again, overrun, sent_again,
+    often_retransmitted, overrun, retransmitted_share,
 };
 use crate::signs::own_loss::{self, own_loss};
 use linerate_units::Rate;
 
-/// Share of bytes retransmitted below which BBR carries within 10 % of what it would without: it sends
-/// them again, and does not slow down, unless it has to wait for timeouts, and carries now much, now
-/// little: they last a thousand round trips of a short path.
+/// Share of bytes retransmitted below which BBR loses less than 10 % of its goodput: it retransmits, and does not slow
+/// down. This does not hold if it waits for timeouts and its goodput varies: one timeout lasts a thousand round trips
+/// of a short path.
 const BBR_MINDS: f64 = 0.1;
 
-/// Minimum share of bytes lost at which BBR's third version sends less. It has the same name in the kernel.
+/// Minimum share of bytes lost at which the third version of BBR sends less. The kernel's name of that version is also
+/// `bbr`.
 //= draft-ietf-ccwg-bbr: BBR.LossThresh is 2 %
 const BBR3_MINDS: f64 = 0.02;
 
-/// The share that timeouts may take of a goodput that counts as the same.
+/// Largest ratio of the goodput with timeouts to the goodput without, at which timeouts are mentioned.
 const NEARLY: f64 = 0.8;
 
-/// Minimum share of lost bytes at which retransmission timers expire one after the other, each twice as long
-/// as the one before, so that almost nothing arrives.
+/// Minimum share of lost bytes at which retransmission timers expire one after the other, each lasting twice as long as
+/// the one before, so that almost nothing arrives.
 const IN_ROWS: f64 = 0.2;
 
-/// Lost segments in each round trip at which the first version of BBR sends less too: during recovery it sends
-/// no more than what arrives for one round trip, and if each round trip has a loss, recovery never ends.
+/// Segments lost in each round trip at which the first version of BBR sends less too: for one round trip of recovery it
+/// sends no more than what arrives, and if each round trip has a loss, recovery never ends.
 //= Linux, net/ipv4/tcp_bbr.c: bbr_set_cwnd_to_recover_or_restore, "packet conservation" in the first round of recovery
 const EACH_ROUND: f64 = 1.0;
 
-/// The loss that limits a load, whether the packets did not arrive or arrived damaged.
+/// The finding of a loss that limits a load, whether the packets did not arrive or arrived damaged.
 pub(crate) fn found(model: &Model, direction: Direction) -> Answer {
     let apart = of_datagrams(model, direction).or_else(|| of_silence(model, direction));
     if let Some(answer) = apart {
@@ -67,24 +68,24 @@ pub(crate) fn found(model: &Model, direction: Direction) -> Answer {
     Ok(finding(load, direction, share, evidence))
 }
 
-/// The answer for a load by datagrams; `None` for a load by connections.
+/// The result for a load of datagrams; `None` for a load of connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
-    let told = load.datagrams.as_ref()?;
+    let reported = load.datagrams.as_ref()?;
     if load.silent().is_some() && own_loss(load, direction).is_none() {
         let why = "no datagram arrived: that is no loss by chance";
         return Some(Err(clear(why)));
     }
-    Some(match on_the_way(model, direction, (load, told)) {
+    Some(match on_the_way(model, direction, (load, reported)) {
         Ok(way) => {
-            let evidence = vec![datagrams::words(told, way, "lost on the path")];
+            let evidence = vec![datagrams::words(reported, way, "lost on the path")];
             Ok(finding(load, direction, way, evidence))
         }
         Err(answer) => Err(answer),
     })
 }
 
-/// The finding of a loss. A discipline of the sender's own port may lose packets on purpose. Otherwise only a
+/// The finding of a loss. A queueing discipline of the sender's own port may drop packets on purpose. Otherwise only a
 /// trial can exclude an exceeded rate, which loses packets as well.
 fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>) -> Finding {
     let own = own_loss(load, direction);
@@ -93,8 +94,8 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
         .enough(own.is_some())
 }
 
-/// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers
-/// expire in a row, most samples are silent. If nothing arrives at all, it is no random loss.
+/// The result for connections of which almost nothing arrives; `None` for others. With so much loss that retransmission
+/// timers expire in a row, most samples are silent. If nothing arrives at all, it is no random loss.
 fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     let load = &model.direction(direction)?.base;
     let silent = load.silent()?;
@@ -124,24 +125,24 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
     Some(Ok(Finding { enough, ..found }))
 }
 
-/// Why retransmissions of `share` of the bytes are no loss that matters.
+/// Why retransmissions of the share `share` of the bytes are no loss that matters.
 fn too_few(load: &Load, share: f64) -> String {
-    let again = percent(share);
-    match sent_again(load).and(late(load)) {
-        None => format!("only {again} of the bytes were retransmitted"),
+    let retransmitted = percent(share);
+    match retransmitted_share(load).and(late(load)) {
+        None => format!("only {retransmitted} of the bytes were retransmitted"),
         Some(Late::Reported(late)) => format!(
-            "{again} of the bytes were retransmitted, and {} of that had arrived, only late",
+            "{retransmitted} of the bytes were retransmitted, and {} of that had arrived, only late",
             percent(late.min(1.0))
         ),
         Some(Late::Overtook(late)) => format!(
-            "{again} of the bytes were retransmitted, and packets were reordered {} as often",
+            "{retransmitted} of the bytes were retransmitted, and packets were reordered {} as often",
             percent(late)
         ),
     }
 }
 
-/// Whether BBR carries about as much as without the loss: it never waited for a timeout, or its rate was
-/// steady; and if it may slow down nevertheless, more streams gained nothing.
+/// Whether BBR carries about as much as without the loss: it never waited for a timeout, or its rate was steady. If its
+/// version may slow down nevertheless, more streams must also have gained nothing.
 fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     let Some(dir) = model.direction(direction) else {
         return false;
@@ -153,7 +154,7 @@ fn shrugged_off(model: &Model, direction: Direction, lost: f64) -> bool {
     bbr::sends(&dir.base) && lost < BBR_MINDS && !stopped && !slowed
 }
 
-/// Whether some version of BBR sends less when it loses the share `lost` of packets.
+/// Whether some version of BBR sends less when the share `lost` of its packets is lost.
 fn bbr_may_slow(load: &Load, lost: f64) -> bool {
     let payload = load.packets.map(|sizes| sizes.payload);
     let payload = payload.filter(|bytes| bytes.0 > 0);
@@ -163,7 +164,7 @@ fn bbr_may_slow(load: &Load, lost: f64) -> bool {
 }
 
 fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<String> {
-    let again = lost_in_words(load, lost);
+    let retransmitted = lost_in_words(load, lost);
     let rtt = load.tcp.rtt.unwrap_or_default();
     let name = load.made.sender.congestion.as_str();
     let law = leaves(load, lost).map(|left| {
@@ -174,11 +175,11 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
     });
     let scaled = model.direction(direction).and_then(scales);
     let scaled = scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much"));
-    [Some(again), law, scaled].into_iter().flatten().collect()
+    [Some(retransmitted), law, scaled].into_iter().flatten().collect()
 }
 
-/// Describes the goodput that random loss allows to loss-based congestion control: less where its timers run
-/// out as well.
+/// Describes the goodput that random loss allows to loss-based congestion control; it is less where retransmission
+/// timers expire as well.
 fn leaves(load: &Load, lost: f64) -> Option<String> {
     let most = loss_leaves(load, lost)?;
     let least = loss_leaves_at_least(load, lost)?;
@@ -191,22 +192,22 @@ fn leaves(load: &Load, lost: f64) -> Option<String> {
 }
 
 pub(crate) fn is_last(model: &Model, direction: Direction) -> bool {
-    // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
+    // Half the pace would not show a loss that is so rare; and the host may have no other congestion control.
     let load = model.direction(direction).map(|dir| &dir.base);
     let load = load.filter(|load| load.has(Feature::Connections));
-    load.is_some_and(|load| often_sent_again(load).is_none() && lost(load).is_some())
+    load.is_some_and(|load| often_retransmitted(load).is_none() && lost(load).is_some())
 }
 
 pub(crate) fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
-    // A gain of any size, up to the next limit.
+    // Any gain is possible, up to the next limit.
     let any_gain = Range { low: GAIN, high: f64::MAX };
     match trial.factor()? {
-        // One stream fills the pauses of another one.
+        // One stream sends while another one pauses.
         Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
         // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
         Factor::MoreStreams if load.has(Feature::Datagrams) => None,
-        // If BBR loses packets, all streams lose them from one rate that they share.
+        // If BBR loses packets, all streams lose them at one rate limit that they share.
         Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
         Factor::MoreStreams => Some(per_stream(trial)),
         Factor::OtherCongestion => Some(any_gain),

@@ -1,4 +1,4 @@
-//! Causes between the programs: ports, queues, links and what lies between them.
+//! Causes between the two programs: ports, queues, links and the network between the hosts.
 
 pub(crate) mod ack_way;
 pub(crate) mod arp_flux;

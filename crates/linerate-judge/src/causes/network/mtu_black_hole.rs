@@ -10,7 +10,7 @@ use crate::signs::own_loss::{self, own_loss};
 use linerate_facts::advice::{Joined, Kept, Step};
 use linerate_units::shell::word;
 
-/// Least gain of smaller packets: all of the payload arrives instead of none.
+/// Least ratio of goodput by smaller packets: all of the payload arrives instead of none.
 const FLOWS: f64 = 10.0;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -35,7 +35,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         let why = own_loss::words(own);
         return Err(clear(format!("the sender's own port loses it: {why}")));
     }
-    // A connection without progress may see a drop per second for any reason.
+    // A connection without progress may count a drop per second for any reason.
     let holds = || local_drops::holds(model, load, direction);
     let datagrams = load.has(Feature::Datagrams);
     if let Some(own) = datagrams.then(holds).flatten() {
@@ -48,10 +48,10 @@ fn check(model: &Model, direction: Direction) -> Answer {
         ));
     };
     if load.has(Feature::Connections) {
-        let Some(again) = load.tcp.retransmitted else {
+        let Some(retransmitted) = load.tcp.retransmitted else {
             return Err(lacks(model, "tcp", direction.sender()));
         };
-        if again <= 0.0 {
+        if retransmitted <= 0.0 {
             return Err(clear("nothing was retransmitted"));
         }
     }
@@ -62,7 +62,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding {
         side: Place::Path,
         share: silent,
-        // A large packet passes now and then while others are lost. Only smaller packets prove the cause.
+        // Now and then a large packet arrives while others are lost. Only smaller packets prove the cause.
         enough: !load.arrived() || flow(model, direction),
         reached: false,
         evidence: vec![
@@ -101,12 +101,12 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     vec![find(model, direction), until.joined(Joined::Until)]
 }
 
-/// Bytes of IP and ICMP before the payload of an echo request.
+/// Bytes of the IP and ICMP headers before the payload of an echo request.
 //= RFC 791, section 3.1, and RFC 792; RFC 8200, section 3, and RFC 4443, section 2.1
 const ECHO_V4: u64 = 20 + 8;
 const ECHO_V6: u64 = 40 + 8;
 
-/// The packet of a port of which nothing was read.
+/// Bytes of a full packet, for a port whose MTU was not read.
 //= RFC 894: 1500 bytes
 const USUAL: u64 = 1500;
 
@@ -127,7 +127,7 @@ fn find(model: &Model, direction: Direction) -> Advice {
         return advice;
     };
     let peer = word(&match peer.to_canonical() {
-        // Without the port a link-local address is no destination.
+        // Without the name of the port, a link-local address cannot be reached.
         IpAddr::V6(local) if local.is_unicast_link_local() => {
             format!("{local}%{}", port_of(model, sender))
         }
@@ -149,7 +149,7 @@ fn full_packet(model: &Model, direction: Direction) -> u64 {
     ports.chain(path.map(|mtu| mtu.0)).min().unwrap_or(USUAL)
 }
 
-/// Whether smaller packets got through.
+/// Whether smaller packets arrived in a trial.
 fn flow(model: &Model, direction: Direction) -> bool {
     let effect = model.tried(direction, Factor::SmallerMss).and_then(|trial| trial.effect);
     effect.is_some_and(|effect| effect.low >= FLOWS)

@@ -59,7 +59,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     advice
 }
 
-/// The place of the loss is unknown.
+/// Advice to look for the place of the loss, since it is unknown.
 fn search(model: &Model) -> Advice {
     let count = |side: Side| {
         let port = word(port_of(model, side));
@@ -72,15 +72,15 @@ fn search(model: &Model) -> Advice {
     .step(count(Side::Far))
 }
 
-/// BBR does not take loss for a full path.
+/// Advice to use BBR, which does not mistake loss for a full path.
 fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     let gain = bbr::gained(model, direction);
     use_bbr(model, load, direction.sender(), gain)
 }
 
-/// Advises the command that removes a discipline that loses packets. The discipline's parent was not read, and
-/// the discipline may do more than lose packets.
+/// Advises the command that removes a queueing discipline that drops packets. Its parent was not read, and it may do
+/// more than drop packets.
 fn without_own_loss(own: &Local) -> Advice {
     let port = own.port();
     let (kind, id) = (own.kind().unwrap_or_default(), own.subject.split(' ').nth(2));

@@ -8,7 +8,7 @@ use crate::causes::prelude::*;
 use crate::causes::tcp::congestion_control::use_bbr;
 use crate::signs::bbr;
 use crate::signs::lossy::{
-    Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
+    Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, retransmitted_share,
 };
 use crate::signs::queue::standing_queue;
 
@@ -29,11 +29,14 @@ pub(crate) static CAUSE: Cause = Cause {
 fn check(model: &Model, direction: Direction) -> Answer {
     let held = held_by_network(model, direction)?;
     let load = held.load;
-    let Some(again) = load.tcp.retransmitted else {
+    let Some(retransmitted) = load.tcp.retransmitted else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
-    if sent_again(load).is_none() {
-        return Err(clear(format!("only {} of the bytes were retransmitted", percent(again))));
+    if retransmitted_share(load).is_none() {
+        return Err(clear(format!(
+            "only {} of the bytes were retransmitted",
+            percent(retransmitted)
+        )));
     }
     if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
         return Err(clear("bbr does not slow down when packets are reordered"));
@@ -65,7 +68,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         // On any path with several queues some packets are late. Only a trial shows whether that matters.
         enough: false,
         reached: false,
-        evidence: std::iter::once(words(late, again)).chain(empties(model, load)).collect(),
+        evidence: std::iter::once(words(late, retransmitted)).chain(empties(model, load)).collect(),
     })
 }
 
@@ -77,8 +80,8 @@ fn is_last(model: &Model, direction: Direction) -> bool {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
-        // effect is unknown for other congestion controls, and for BBR with too small a window.
+        // Any gain is possible, up to the next limit: BBR does not mistake reordering for a full path. The effect is
+        // unknown for other congestion controls, and for BBR with too small a window.
         Factor::OtherCongestion => {
             bbr::has_room(model, trial).then_some(Range { low: GAIN, high: f64::MAX })
         }
@@ -98,9 +101,9 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     std::iter::once(spread).chain(other).collect()
 }
 
-/// A sentence that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A
-/// rate, of all or of each stream, queues, drops or marks packets, and does not reorder them. BBR fills a rate
-/// without any of these, but not if its window is empty before packets arrive.
+/// A sentence that only reordering limits the sender: most retransmitted segments had arrived, all the time. A rate
+/// limit, on all streams or on each, queues, drops or marks packets, and does not reorder them. BBR fills a rate limit
+/// without any of these signs, but not if its window is empty before packets arrive.
 pub(crate) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     let late = holds(model, load)?;
@@ -108,7 +111,7 @@ pub(crate) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
     let found = check(model, direction).is_ok();
     let stands = found && !is_excluded(&CAUSE, model, direction);
-    // A limit on each stream gives more to more streams.
+    // If each stream has its own limit, more streams carry more.
     let each = of_each_stream(model, direction) >= 1.0;
     (stands && each && !queues && !drops).then(|| {
         format!(
@@ -118,7 +121,7 @@ pub(crate) fn alone(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// Says which window BBR computes from the shortest round trip, compared with the usual one.
+/// Describes the window that BBR computes from the shortest round trip, compared with the usual round trip.
 fn empties(model: &Model, load: &Load) -> Option<String> {
     let outlasted = bbr::outlasted(model, load).filter(|_| bbr::sends(load));
     outlasted.map(|(shortest, usual)| {
@@ -128,8 +131,8 @@ fn empties(model: &Model, load: &Load) -> Option<String> {
     })
 }
 
-/// The share of retransmitted segments that had only arrived late, where this limits the sender. BBR is limited
-/// by it only where its window empties before packets arrive; others always are.
+/// The share of retransmitted segments that were only late, if this limits the sender. BBR is limited by late segments
+/// only where its window empties before packets arrive; others always are.
 fn holds(model: &Model, load: &Load) -> Option<f64> {
     let slowed = !bbr::sends(load) || bbr::outlasted(model, load).is_some();
     mostly_late(load).filter(|_| slowed)
@@ -137,30 +140,30 @@ fn holds(model: &Model, load: &Load) -> Option<f64> {
 
 /// The reason why late segments do not explain the retransmissions.
 fn seldom(load: &Load) -> String {
-    let again = load.tcp.repeated.unwrap_or_default();
+    let retransmitted = load.tcp.repeated.unwrap_or_default();
     if let Some(twice) = load.tcp.needless {
-        if twice > again {
+        if twice > retransmitted {
             return "more segments arrived twice than were retransmitted: the network duplicates packets"
                 .to_owned();
         }
         return format!(
             "{} of the retransmitted segments had arrived",
-            percent(twice / again.max(f64::MIN_POSITIVE))
+            percent(twice / retransmitted.max(f64::MIN_POSITIVE))
         );
     }
     let events = load.tcp.reordered.unwrap_or_default();
     format!("packets were reordered {events:.1} times a second, too rarely for the retransmissions")
 }
 
-fn words(late: Late, again: f64) -> String {
-    let again = percent(again);
+fn words(late: Late, retransmitted: f64) -> String {
+    let retransmitted = percent(retransmitted);
     match late {
         Late::Reported(_) => format!(
-            "{} of the retransmitted segments ({again} of the bytes) had arrived, only late",
+            "{} of the retransmitted segments ({retransmitted} of the bytes) had arrived, only late",
             percent(late.share())
         ),
         Late::Overtook(share) => format!(
-            "packets were reordered {} as often as segments were retransmitted ({again} of the bytes)",
+            "packets were reordered {} as often as segments were retransmitted ({retransmitted} of the bytes)",
             percent(share)
         ),
     }

@@ -1,4 +1,4 @@
-//! The other end of the wire makes the port pause.
+//! The device at the other end of the wire sends pause frames that stop the port.
 
 use crate::causes::port_of;
 use crate::causes::predict::one_rate;
@@ -10,14 +10,14 @@ use linerate_plan::path::ByRole;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 
-/// Minimum share of time that a port is paused at which the pauses matter.
+/// Minimum share of time for which a port is paused, at which the pauses matter.
 const STOPPED: f64 = 0.05;
 
-/// Minimum share of time that pauses may stop a port, each at its longest, at which they are named where
+/// Minimum share of time that pauses may have stopped a port, if each lasted as long as possible. It is used where
 /// their duration is not counted.
 const OFTEN: f64 = 0.5;
 
-/// Bits that a pause frame stops a port for at the most.
+/// Longest time that one pause frame stops a port, in bit times.
 //= IEEE 802.3-2022, annex 31B: 65535 quanta of 512 bit times
 const LONGEST: f64 = 65_535.0 * 512.0;
 
@@ -50,9 +50,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if share < STOPPED {
         return Err(clear(format!("pauses stopped {} {} {how}", nic.name, percent(share))));
     }
-    // The receiver's port requested the pauses that the other end sends, unless a switch did.
-    let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
-    let origin = if asked {
+    // The receiver's port sent the pause frames that the sender's port received, unless a switch did.
+    let requested = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
+    let origin = if requested {
         format!("the {} port sent them", direction.receiver().name())
     } else {
         "the network between the hosts sent them".to_owned()
@@ -67,7 +67,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         origin,
     ];
     Ok(Finding::at(
-        if asked { Place::from(direction.receiver()) } else { Place::Path },
+        if requested { Place::from(direction.receiver()) } else { Place::Path },
         share,
         evidence,
     )
@@ -93,8 +93,8 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     vec![find.on(receiver, count), ignore.set(sender, set("off")).undo_on(sender, set("on"))]
 }
 
-/// Whether a port ignores what it is told to obey while it negotiates pauses. Drivers besides these obey, and some refuse to
-/// change both at once.
+/// Whether a driver ignores which pause frames to obey while the port negotiates pauses. Other drivers obey, and some
+/// refuse to change both settings at once.
 //= torvalds/linux, drivers/net/ethernet/intel: e1000_set_pauseparam, igb_set_pauseparam, igc_ethtool_set_pauseparam and
 //= ixgbe_set_pauseparam; i40e_set_pauseparam and ice_set_pauseparam refuse
 fn negotiates_all(nic: &Nic) -> bool {
@@ -109,7 +109,7 @@ fn wire(model: &Model, side: Side) -> Option<&Nic> {
     wires.first().copied()
 }
 
-/// Share of time that a port was paused, and how that is known.
+/// Share of time that a port was paused, and how the share is known, in words.
 fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> {
     if let Some(share) = paused.stopped {
         return Some((share, "of the time"));
@@ -118,7 +118,7 @@ fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> 
     Some((longest.min(1.0), "of the time at the most"))
 }
 
-/// The driver counts no pauses: there may be some if the port obeys pause frames.
+/// The result where the driver counts no pauses: there may have been some if the port obeys pause frames.
 fn uncounted(side: Side, nic: &Nic) -> NoFinding {
     let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
     if !obeys {

@@ -1,4 +1,4 @@
-//! A rate that all traffic of a load shares, whatever its reason.
+//! A rate limit that all streams of a load share, whatever causes it.
 
 use crate::causes::network::ack_way;
 use crate::causes::network::ack_way::held_by_network;
@@ -9,28 +9,28 @@ use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::{self, on_the_way};
 use crate::signs::crowd::GROWS;
 use crate::signs::lossy::{
-    erratic, filled, lost, lost_in_words, marked, of_a_rate, often_sent_again,
+    erratic, filled, lost, lost_in_words, marked, of_a_rate, often_retransmitted,
 };
 use crate::signs::queue::standing_queue;
 use linerate_units::Rate;
 use linerate_units::stats::Interval;
 
-/// The factors whose trials can prove a rate that all traffic shares.
+/// The factors whose trials can prove a rate limit that all traffic shares.
 pub(crate) const DECIDED_BY: &[Factor] = &[Factor::MoreStreams, Factor::Paced, Factor::Crowd];
 
-/// The least factor by which more streams must send more before their goodput says anything about a rate.
+/// The least factor by which the rate sent must grow with more streams, before their goodput shows a rate limit.
 const MORE: f64 = 1.2;
 
-/// Minimum rate of other traffic on a port, as a share of ours, at which the path's rate is reported as more
-/// than ours.
+/// Minimum rate of other traffic on a port, over the rate of the load, at which the path's rate is reported as higher
+/// than that of the load.
 const OTHERS: f64 = 0.05;
 
-/// The answer for any load, whether the rate always was the same or not.
+/// The result for any load, whether the rate fell during the run or not.
 pub(crate) fn of_any(model: &Model, direction: Direction) -> Answer {
     of_datagrams(model, direction).unwrap_or_else(|| of_connections(model, direction))
 }
 
-/// The answer for a load by connections, whatever fills the rate.
+/// The result for a load of connections, whatever fills the rate.
 pub(crate) fn of_connections(model: &Model, direction: Direction) -> Answer {
     let held = held_by_network(model, direction)?;
     path_reordering::alone(model, direction)
@@ -48,7 +48,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
         return Err(clear(carried(more, gain.mid)));
     }
-    // Where twice the streams carried no more, a short look at even more counts only if it is sure.
+    // If twice the streams carried no more, a short measurement of even more streams counts only if it is certain.
     let twice = |more: &Load| Some(more.streams) == load.streams.checked_mul(2);
     let same_in_twice = gains.iter().find(|g| twice(g.0) && g.1.mid <= SAME);
     let most = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid));
@@ -79,23 +79,23 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     Ok(Finding {
         side: Place::Path,
         share: held.share,
-        // A queue on the way of its acknowledgements looks like one on its own.
+        // A queue on the path of the acknowledgements looks like one on the path of the payload.
         enough: same
             && !ack_way::may_hold(model, direction)
             && (queue.is_some()
                 || held.lifted
-                || (lossy.and(often_sent_again(load)).or(marked).is_some() && !erratic(load))),
+                || (lossy.and(often_retransmitted(load)).or(marked).is_some() && !erratic(load))),
         reached: false,
         evidence,
     })
 }
 
-/// The answer for a load by datagrams. They are not held back, so the path loses those that exceed its rate.
-/// `None` for a load by connections.
+/// The result for a load of datagrams. They are not slowed down, so the path loses those that exceed its rate. `None`
+/// for a load of connections.
 fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     let dir = model.direction(direction)?;
-    let told = dir.base.datagrams.as_ref()?;
-    let way = match on_the_way(model, direction, (&dir.base, told)) {
+    let reported = dir.base.datagrams.as_ref()?;
+    let way = match on_the_way(model, direction, (&dir.base, reported)) {
         Ok(way) => way,
         Err(answer) => return Some(Err(answer)),
     };
@@ -107,12 +107,13 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         return Some(Err(clear(carried(more, gain.mid))));
     }
     let sent_more = |more: &Load| {
-        let told_more = more.datagrams.as_ref();
-        told_more.is_some_and(|m| m.sent >= told.sent * MORE && datagrams::surely_on_the_way(m))
+        let more_datagrams = more.datagrams.as_ref();
+        more_datagrams
+            .is_some_and(|m| m.sent >= reported.sent * MORE && datagrams::surely_on_the_way(m))
     };
     let same = gains().find(|(more, gain)| sent_more(more) && gain.mid <= SAME);
     let more = same.map(|(more, gain)| {
-        let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;
+        let sent = more.datagrams.map_or(0.0, |m| m.sent) / reported.sent;
         let streams = more.streams;
         format!(
             "{streams} streams sent {sent:.2} times as much, and {:.2} times as much arrived",
@@ -120,19 +121,19 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         )
     });
     let is_same = more.is_some();
-    let evidence = std::iter::once(datagrams::words(told, way, "lost on the path"))
+    let evidence = std::iter::once(datagrams::words(reported, way, "lost on the path"))
         .chain(more)
         .chain(shared(&dir.base))
         .collect();
     Some(Ok(Finding::at(Place::Path, way, evidence)
-        .enough(is_same && datagrams::surely_on_the_way(told))))
+        .enough(is_same && datagrams::surely_on_the_way(reported))))
 }
 
 fn carried(more: &Load, gain: f64) -> String {
     format!("{} streams carried {gain:.2} times as much", more.streams)
 }
 
-/// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.
+/// A remark that other traffic uses a part of the rate, if that part is too small to invalidate the measurement.
 fn shared(load: &Load) -> Option<String> {
     let few = OTHERS..contended::FOREIGN;
     let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
@@ -143,8 +144,8 @@ fn shared(load: &Load) -> Option<String> {
     ))
 }
 
-/// The ratio of goodput with more streams: from the trial with as many, which alternates with the load, else
-/// from one short measurement.
+/// The ratio of goodput of `more` to `load`. It is the effect of the trial with as many streams, if it was made, as its
+/// slices alternate; else it is from one short measurement.
 fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
     let tried = model.tried(direction, Factor::MoreStreams);
     let tried = tried.filter(|t| t.plan.after.streams == more.streams);
@@ -152,7 +153,7 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
 }
 
 pub(crate) fn is_last(model: &Model, direction: Direction) -> bool {
-    // Datagrams have no standing queue to go by: their loss decides.
+    // Datagrams do not show a standing queue: their loss decides.
     let load = model.direction(direction).map(|dir| &dir.base);
     let load = load.filter(|load| load.has(Feature::Connections));
     load.is_some_and(|load| standing_queue(model, load).is_some())
@@ -166,7 +167,7 @@ pub(crate) fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
 }
 
 pub(crate) fn decides(model: &Model, trial: &TrialPlan) -> bool {
-    // More streams of datagrams carry no more where their hosts have no time to send more, either.
+    // More streams of datagrams carry no more either if their hosts have no time to send more.
     let datagrams =
         model.direction(trial.direction).is_some_and(|d| d.base.has(Feature::Datagrams));
     match trial.factor() {

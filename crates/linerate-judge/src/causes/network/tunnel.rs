@@ -1,4 +1,4 @@
-//! The route goes through a tunnel: each packet gets headers, which cost bytes and CPU time.
+//! The route passes a tunnel, which adds headers to each packet: they cost bytes and CPU time.
 
 use crate::causes::BUSY;
 use crate::causes::predict::one_rate;
@@ -10,15 +10,14 @@ use linerate_plan::path::ByRole;
 use linerate_record::Host;
 use linerate_units::shell::word;
 
-/// Minimum number of fragments per packet of a load at which its packets are split in two: at least half of
-/// them are.
+/// Minimum number of fragments for each packet of a load, at which packets are split: at least half of them are.
 const CUT: f64 = 1.0;
 
-/// A tunnel on the route of one end.
+/// A tunnel on the route of one host.
 struct Through<'a> {
     side: Side,
     nic: &'a Nic,
-    /// The ports that all packets pass, from the port of the route downwards.
+    /// The ports that all packets pass, from the port of the route down to the physical one.
     chain: Vec<&'a Nic>,
 }
 
@@ -86,7 +85,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let load = model.direction(direction).map(|dir| &dir.base);
-    let told = tunnels(model, direction).into_iter().map(|tunnel| {
+    let reported = tunnels(model, direction).into_iter().map(|tunnel| {
         let Through { side, nic, chain } = &tunnel;
         let top = chain.first().copied().unwrap_or(nic);
         let cut = matches!(fit(load?, direction, &tunnel), Fit::Cut(_));
@@ -104,11 +103,11 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
             )),
         })
     });
-    told.flatten().take(1).collect()
+    reported.flatten().take(1).collect()
 }
 
-/// A remark that path MTU discovery has corrected the packet size for a tunnel whose own MTU does not fit into
-/// the port below, and the setting that avoids this: reported with any verdict.
+/// A remark that path MTU discovery has reduced the packet size, because the tunnel's own MTU exceeds what the port
+/// below carries, with the setting that avoids this. It is shown with any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
     tunnels(model, direction).iter().find_map(|tunnel| match fit(load, direction, tunnel) {
@@ -117,7 +116,7 @@ pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// The tunnels of both ends, the sender's first: the load's packets are the sender's.
+/// The tunnels on the routes of both hosts, the sender's first, as the sender makes the load's packets.
 fn tunnels(model: &Model, direction: Direction) -> Vec<Through<'_>> {
     let mut all: Vec<Through<'_>> = model.hosts.iter().filter_map(through).collect();
     all.sort_by_key(|tunnel| tunnel.side != direction.sender());
@@ -132,8 +131,8 @@ fn through(host: &Host) -> Option<Through<'_>> {
     Some(Through { side: host.side, nic, chain })
 }
 
-/// Whether the packets of a load fit the port below a tunnel. At the sender the packet size decides, and the
-/// fragments that it made, if they were counted; at the receiver, the fragments that both ends counted.
+/// Whether the packets of a load fit the port below a tunnel. At the sender, the packet size decides, and the fragments
+/// that its host made, if they were counted; at the receiver, the fragments that both hosts counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
     let ByRole { sender: made, receiver: received } = load.fragments;
     let is_cut = |per_sec| each(load, per_sec).map(|n| n >= CUT);
@@ -169,7 +168,7 @@ fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
     }
 }
 
-/// Fragments for each packet of a load.
+/// Number of fragments for each packet of a load.
 fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     let payload = load.packets.map(|sizes| sizes.payload.0 as f64);
     let payload = payload.filter(|bytes| *bytes > 0.0);
@@ -177,7 +176,7 @@ fn each(load: &Load, per_sec: Option<f64>) -> Option<f64> {
     Some(per_sec? / packets.filter(|packets| *packets > 0.0)?)
 }
 
-/// Whether the headers of all tunnels of a host, and the ports below them, are known.
+/// Whether the header sizes of all tunnels of a host, and the MTUs of the ports below them, are known.
 fn knows(tunnel: &Through<'_>) -> bool {
     let mut ports = tunnel.chain.iter().enumerate();
     ports.all(|(at, nic)| {
@@ -206,8 +205,8 @@ fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
     )
 }
 
-/// A CPU of an end that has no time left. A CPU of our threads is enough evidence; a CPU busy with other work
-/// may be the one that makes the tunnel's packets.
+/// A CPU of an end without spare time, because of the tunnel. A CPU of the load's threads is enough evidence; a CPU
+/// busy with other work may be the one that handles the tunnel's packets.
 fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool, String)> {
     if let Some(share) = wanted_at(load, direction, side).filter(|w| *w > BUSY) {
         let why = format!("a {} thread needed its CPU {}", side.name(), percent(share));

@@ -1,4 +1,4 @@
-//! The port's wire is full: the best verdict there is.
+//! The port's wire is full: the best possible verdict.
 
 use crate::causes::predict::one_rate;
 use crate::causes::prelude::*;
@@ -59,8 +59,8 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
         .collect()
 }
 
-/// Advice to hash the ports as well, so that streams spread over the members of a bond. Only for modes with a
-/// hash policy.
+/// Advice to include TCP or UDP ports in the hash of a bond, so that streams spread over its members. Only for bonding
+/// modes that use a hash policy.
 fn spread(model: &Model, direction: Direction) -> Option<Advice> {
     let side = direction.sender();
     let full = wire(model, direction).filter(|full| full.side == side.into());
@@ -96,7 +96,7 @@ fn not_full(load: &Load, direction: Direction, ceiling: Option<&Ceiling>) -> NoF
     })
 }
 
-/// A wire may be full if its speed is unknown, or whether it carries the path.
+/// The result where a wire may be full: its speed is unknown, or it is unknown whether the path crosses it.
 pub(crate) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
     if rdma::port::carries(load) {
@@ -108,7 +108,7 @@ pub(crate) fn unread(model: &Model, direction: Direction, load: &Load) -> Option
     (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 
-/// The gap for an unknown fact about the wire of an end; `known`: the ceiling of the wire at an end is known.
+/// The gap for an unknown fact about the wire of a host. `known`: whether the ceiling of the wire at one end is known.
 fn gap(host: &Host, direction: Direction, load: &Load, known: bool) -> Option<Gap> {
     let port = host.facts.port.as_ref();
     match host.facts.underlay() {

@@ -1,4 +1,4 @@
-//! The traffic uses a slower port, although a faster one reaches the other end too.
+//! The traffic uses a slower port, although a faster one reaches the other host too.
 
 use crate::causes::prelude::*;
 use linerate_units::shell::word;
@@ -10,17 +10,17 @@ use crate::model::Ceiling;
 use linerate_facts::route::{Other, Route, shares_network};
 use linerate_units::Rate;
 
-/// Minimum speed of another route that is reported, in multiples of the used route's speed.
+/// Minimum speed of another route at which it is reported, in multiples of the used route's speed.
 const FASTER: f64 = 1.1;
 
 /// Another route between the two hosts.
 struct Detour<'a> {
-    /// The ports of this route, one at each end; `None` for a port that is already in use.
+    /// The port of this route at each end; `None` for a port that is already in use.
     near: Option<&'a Other>,
     far: Option<&'a Other>,
     /// The speeds of the route's two ports, if they are known.
     speeds: [Option<Rate>; 2],
-    /// Own and other address of the end that has to change its route.
+    /// Addresses for the new route: the own one of the end that has to change its route, and the one of the other end.
     via: (IpAddr, IpAddr),
 }
 
@@ -85,7 +85,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
-    // A wrong route predicts the same effect as the full wire that it explains.
+    // A wrong route predicts what the full wire predicts, which it explains.
     crate::causes::cause("wire-full")?.predict(model, trial)
 }
 
@@ -99,8 +99,8 @@ fn advice(model: &Model, _: Direction) -> Vec<Advice> {
     }
 }
 
-/// The wire that is full; else the answer: another port would not help, or it is unknown whether a
-/// wire is full.
+/// The wire that is full; else the result that another port would not help, or that it is unknown whether a wire is
+/// full.
 fn full_wire<'a>(
     model: &'a Model,
     direction: Direction,
@@ -129,17 +129,17 @@ fn routes(model: &Model) -> Option<[&Route; 2]> {
     Some([of(Side::Near)?, of(Side::Far)?])
 }
 
-/// Speed of the slower one of the two ports in use; zero if unknown.
+/// Speed of the slower one of the two ports in use; zero if no speed is known.
 fn used(near: &Route, far: &Route) -> Rate {
     let of = |route: &Route| Some(route.speed()?.0);
     Rate(of(near).into_iter().chain(of(far)).min().unwrap_or(0))
 }
 
-/// The fastest other route, if it is faster than the one in use; else one that may be.
+/// The fastest other route, if it is faster than the one in use; else one that may be faster.
 ///
-/// The two hosts are neighbours through the ports in use, so an address of one in a network of the other is
-/// most likely a neighbour there too. Whether the same host answers there was not tested: that is why this is
-/// never more than supported.
+/// The two hosts are neighbours through the ports in use. So if an address of one host is in a network of the other,
+/// the hosts are most likely neighbours in that network too. Whether the same host answers there was not tested:
+/// therefore this cause is never more than supported.
 fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     let now = used(near, far).0 as f64;
     let is_faster = |speed: Rate| now > 0.0 && speed.0 as f64 >= now * FASTER;
@@ -165,7 +165,7 @@ fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
     }
 }
 
-/// Every other route, whatever its speed.
+/// Every other route between the two hosts, whatever its speed.
 fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
     let mut found: Vec<Detour<'a>> = Vec::new();
     for a in &near.others {
@@ -189,14 +189,14 @@ fn detours<'a>(near: &'a Route, far: &'a Route) -> Vec<Detour<'a>> {
 }
 
 impl Detour<'_> {
-    /// The slower of the known speeds.
+    /// The slower one of the route's known speeds.
     fn slower(&self) -> Option<Rate> {
         self.speeds.iter().flatten().min().copied()
     }
 }
 
-/// Whether a network contains an address and identifies where the host is. Link-local networks and the network
-/// of all addresses do not: every host is in them.
+/// Whether a network contains an address, and membership shows that the two hosts are neighbours. In link-local
+/// networks and in the network of all addresses every host is a member.
 //= RFC 3927, section 2.1; RFC 4291, section 2.5.6
 fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     let of_link = match address {
@@ -206,7 +206,7 @@ fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
     network.1 > 0 && !of_link && shares_network(network, address)
 }
 
-/// Two ports that are in a network with each other.
+/// The route between two ports with addresses in one network; `None` if they share none.
 fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
     let both = a.networks.iter().flat_map(|x| b.networks.iter().map(move |y| (x, y)));
     let mut meet = both.filter(|(x, y)| x.0 != y.0 && x.1 == y.1 && meets(**x, y.0));
@@ -214,7 +214,8 @@ fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
     Some(Detour { near: Some(a), far: Some(b), speeds: [a.speed, b.speed], via: (own.0, other.0) })
 }
 
-/// The address of a port in a network with the address at which the other end is reached, and that address.
+/// The address of `port` in the network of the address at which the other end is reached, and that address of the other
+/// end.
 fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     let peer = own.peer?;
     let mut within = port.networks.iter();
@@ -222,7 +223,7 @@ fn one_sided(port: &Other, own: &Route) -> Option<(IpAddr, IpAddr)> {
     Some((found.0, peer))
 }
 
-/// The gap of a route that may be faster.
+/// The gap for a route that may be faster: the speed of a port was not read.
 fn speed_unknown(detour: &Detour<'_>) -> NoFinding {
     let ends = [("near", detour.near), ("far", detour.far)];
     let mut unread = ends

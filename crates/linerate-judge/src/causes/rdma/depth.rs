@@ -5,7 +5,7 @@ use crate::causes::prelude::*;
 use crate::causes::rdma::queues::{Queues, load};
 use linerate_plan::transport::rdma;
 
-/// How much more than in proportion more requests in flight may carry.
+/// Largest gain of more requests in flight, relative to the ratio of their numbers.
 const MORE: f64 = 1.1;
 
 pub(crate) static CAUSE: Cause = Cause {

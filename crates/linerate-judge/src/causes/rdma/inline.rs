@@ -1,4 +1,4 @@
-//! Small payload is fetched by the device, though it would fit into the request.
+//! The device fetches small payload from memory, although it would fit into the request.
 
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
@@ -6,7 +6,7 @@ use crate::causes::rdma::port::is_software;
 use crate::causes::rdma::queues::Queues;
 use linerate_plan::transport::rdma::{INLINE_DEFAULT, Operation, inline};
 
-/// How much inline payload may carry: a fetch costs the device about as much as the rest of a small request.
+/// Range of goodput with inline payload: a fetch costs the device about as much as the rest of a small request.
 const INLINED: Range = Range { low: GAIN, high: 3.0 };
 
 pub(crate) static CAUSE: Cause = Cause {

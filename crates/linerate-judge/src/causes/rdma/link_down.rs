@@ -1,9 +1,9 @@
 //! The link of an RDMA port went down during the load.
 
-use crate::causes::again;
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
 use crate::causes::rdma::verbs::{End, Ends, MATTERS, silent};
+use crate::causes::rerun;
 use linerate_facts::advice::Step;
 use linerate_units::shell::word;
 
@@ -36,7 +36,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         NoFinding::Unknown(vec![Gap {
             what: "the time in which nothing arrived".to_owned(),
             why: format!("{}, and requests are too large to see it", words(end)),
-            hint: again(model, " --size 64KiB"),
+            hint: rerun(model, " --size 64KiB"),
         }])
     })?;
     if share < MATTERS {
@@ -79,7 +79,7 @@ fn words(end: &End<'_>) -> String {
     }
 }
 
-/// The gap of an end whose state was not read.
+/// The gap for an end whose port state was not read.
 fn unread(end: &End<'_>) -> Option<Gap> {
     let port = word(&end.verbs.port.id());
     end.verbs.active.is_none().then(|| Gap {

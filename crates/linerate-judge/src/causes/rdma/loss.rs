@@ -1,11 +1,11 @@
-//! Packets are lost or overtaken below RDMA, and the device sends again.
+//! RDMA packets are lost or reordered in the network, and the device retransmits.
 
-use crate::causes::again;
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
 use crate::causes::rdma::verbs::{
     End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent, stack,
 };
+use crate::causes::rerun;
 use crate::model::VerbsCount;
 use crate::signs::round_trips::{idle_at_least, median};
 use linerate_facts::advice::Step;
@@ -16,20 +16,20 @@ use linerate_units::Nanos;
 use linerate_units::shell::word;
 use linerate_units::stats::EQUAL;
 
-/// Fewer events than this in a load are stray, unless timers of them took time.
+/// Minimum number of events in a load: fewer do not matter, unless their timers took time.
 const FEW: f64 = 5.0;
 
-/// Share of the events that an end's damaged or discarded packets must make up for the loss to be there.
+/// Share of the events that an end's damaged or discarded packets must explain, for the loss to be at that end.
 const MOST: f64 = 0.5;
 
-/// Counters of a requester that each count another reason to send again.
-const SENT_AGAIN: [Meaning; 3] =
+/// Counters of a requester, each for another reason to retransmit.
+const RETRANSMITTED: [Meaning; 3] =
     [Meaning::MissingReported, Meaning::ResponseMissing, Meaning::TimedOut];
 
-/// Counters that tell of lost packets by themselves; a timer may expire for other reasons.
+/// Counters that prove lost packets by themselves; a timer may also expire for other reasons.
 const MISSING: [Meaning; 2] = [Meaning::MissingReported, Meaning::ResponseMissing];
 
-/// Counters that say where packets are lost.
+/// Counters that show at which port packets are lost.
 const AT_A_PORT: [Meaning; 2] = [Meaning::Damaged, Meaning::Discarded];
 
 const CONGESTION: [Meaning; 3] =
@@ -68,7 +68,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let most = most.max(stalls);
     if most < MATTERS {
         return Err(clear(format!(
-            "packets were sent again {:.0} times a second, which takes {} of the time",
+            "packets were retransmitted {:.0} times a second, which takes {} of the time",
             lost.missing + lost.timed_out,
             percent(most)
         )));
@@ -83,7 +83,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // Streams fill each other's pauses, unless they overrun the same buffer.
+        // One stream sends while another one waits, unless both overrun one buffer.
         Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
         _ => bystander(model, trial),
     }
@@ -102,23 +102,24 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     }
 }
 
-/// Packets that did not arrive in their order, or at all.
+/// RDMA packets that arrived out of order, or not at all.
 #[derive(Default)]
 struct Lost {
-    /// Gaps that an end noticed, per second.
+    /// Gaps in the sequence of packets that an end noticed, per second.
     missing: f64,
     /// Acknowledgements that did not arrive in time, per second.
     timed_out: f64,
-    /// Events of both kinds.
+    /// Number of missing packets and late acknowledgements.
     count: f64,
-    /// Quarters of the time in which there were any.
+    /// Number of quarters of the load's time in which there were any.
     quarters: u8,
 }
 
 impl Lost {
-    /// A requester counts for itself. The one of a software device does not count all gaps that it is told of, but
-    /// there the responder counts each gap once; other responders count each packet behind one, or packets that were
-    /// only overtaken. A refusal for want of a receive request leaves a gap too: the requests behind it were on their way.
+    /// The losses of a load by its counters. A requester counts its own losses. That of a software device does not
+    /// count all gaps that are reported to it, but its responder counts each gap once; other responders count each
+    /// packet behind a gap, or packets that were only reordered. A refusal for want of a receive request leaves a gap
+    /// too, since the requests behind it were already sent.
     fn of(ends: &Ends<'_>) -> Result<Self, NoFinding> {
         const WHAT: &str = "retransmissions";
         let Ends { requester, responder } = ends;
@@ -126,15 +127,15 @@ impl Lost {
             requester.counted(&MISSING, WHAT)?;
             responder.counted(&[Meaning::OutOfOrder], WHAT)?;
             let refused = responder.verbs.of(&[Meaning::NotReadySent]).next();
-            let told = requester.verbs.of(&MISSING);
-            let told = told.map(|told| Self::noticed(told, None));
+            let reported = requester.verbs.of(&MISSING);
+            let reported = reported.map(|reported| Self::noticed(reported, None));
             let gaps = responder.verbs.of(&[Meaning::OutOfOrder]);
             let gaps = gaps.map(|gaps| Self::noticed(gaps, refused));
-            let most = told.chain(gaps).max_by(|a, b| a.count.total_cmp(&b.count));
+            let most = reported.chain(gaps).max_by(|a, b| a.count.total_cmp(&b.count));
             return Ok(most.unwrap_or_default());
         }
-        requester.counted(&SENT_AGAIN, WHAT)?;
-        let all = || requester.verbs.of(&SENT_AGAIN);
+        requester.counted(&RETRANSMITTED, WHAT)?;
+        let all = || requester.verbs.of(&RETRANSMITTED);
         Ok(Self {
             missing: requester.verbs.per_sec(&MISSING).unwrap_or(0.0),
             timed_out: requester.verbs.per_sec(&[Meaning::TimedOut]).unwrap_or(0.0),
@@ -143,7 +144,7 @@ impl Lost {
         })
     }
 
-    /// The gaps that a counter noticed, without those that refusals leave.
+    /// The gaps that a counter shows, without those that refusals leave.
     fn noticed(gaps: &VerbsCount, refused: Option<&VerbsCount>) -> Self {
         let others = |of: fn(&VerbsCount) -> f64| (of(gaps) - refused.map_or(0.0, of)).max(0.0);
         Self {
@@ -155,46 +156,46 @@ impl Lost {
     }
 }
 
-/// The share of the samples in which nothing arrived, if packets were missing.
+/// The share of the samples in which nothing arrived; 0 if no packets were missing.
 fn stalls(load: &Load, lost: &Lost) -> f64 {
     silent(load).filter(|_| lost.count > 0.0).unwrap_or(0.0)
 }
 
-/// The gap of reads and atomic operations of a software device that often had to ask again: it counts lost responses with
-/// timers that expired without need.
+/// The gap about reads and atomic operations of a software device that retried often: it counts lost responses together
+/// with timers that expired without need.
 fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
     let returns = Operation::of(&load.knobs.options).returns();
-    let asked = ends.requester;
-    let mut retries = asked.verbs.of(&[Meaning::Retried]);
-    let retries = retries.find(|_| returns && asked.verbs.port.software)?;
+    let requested = ends.requester;
+    let mut retries = requested.verbs.of(&[Meaning::Retried]);
+    let retries = retries.find(|_| returns && requested.verbs.port.software)?;
     let share = retries.per_sec * ACK_WAIT.secs() / queue_pairs(load);
     (retries.count >= FEW && share >= MATTERS).then(|| Gap {
-        what: format!("lost responses to {}", asked.name()),
+        what: format!("lost responses to {}", requested.name()),
         why: format!(
             "it asked again {:.0} times, and its driver counts timers that expired without need as well",
             retries.count
         ),
-        // The other end counts gaps between writes.
-        hint: again(model, " --op write"),
+        // With writes, the other end counts the gaps between packets.
+        hint: rerun(model, " --op write"),
     })
 }
 
 impl Lost {
-    /// The share of the time that timers take at most. Those of devices that adapt them take less.
+    /// Largest share of the time that timers may have taken. Devices that adapt their timers take less.
     //= NVIDIA, MLNX_OFED documentation, "Adaptive Retransmission": the timeout of the queue pair is the longest one
     fn waits(&self, load: &Load) -> f64 {
         self.timed_out * ACK_WAIT.secs() / queue_pairs(load)
     }
 
-    /// Whether packets are missing, again and again.
+    /// Whether packets were missing again and again.
     fn is_certain(&self) -> bool {
         self.missing > 0.0 && self.count >= FEW && self.quarters >= THROUGHOUT
     }
 }
 
-/// The share of the time that the losses cost at least, and at most. What was sent behind a lost packet is sent again:
-/// that is what fits into a round trip, without queues at least, and with those under load at most. An acknowledgement
-/// that is late costs a round trip at least, and the time of the timer at most.
+/// The share of the time that the losses cost, at least and at most. All that was sent behind a lost packet is
+/// retransmitted: as much as fits into one round trip, the idle one at least and the loaded one at most. A late
+/// acknowledgement costs at least a round trip, and at most the duration of the timer.
 fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> {
     let least = idle_at_least(model);
     let most = median(load.latency.as_ref()).max(least);
@@ -204,13 +205,13 @@ fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> 
             "none was timed, so the cost of a retransmission is unknown",
         ));
     };
-    let again = |events: f64, trip: Nanos| events * trip.secs() / queue_pairs(load);
-    let least = again(lost.missing + lost.timed_out, least);
-    let most = again(lost.missing, most) + lost.waits(load);
+    let repeated = |events: f64, trip: Nanos| events * trip.secs() / queue_pairs(load);
+    let least = repeated(lost.missing + lost.timed_out, least);
+    let most = repeated(lost.missing, most) + lost.waits(load);
     Ok([least, most.max(least)].map(|share| share.min(1.0)))
 }
 
-/// The end whose port lost most of the packets itself, by its counters.
+/// The end whose port lost most of the packets by its own counters; else the path.
 fn place(ends: &Ends<'_>, lost: &Lost) -> Place {
     let at = |end: &End<'_>| {
         let own = end.verbs.per_sec(&AT_A_PORT);
@@ -228,21 +229,23 @@ fn is_infiniband(ends: &Ends<'_>) -> bool {
 
 fn evidence(model: &Model, load: &Load, ends: &Ends<'_>, [least, most]: [f64; 2]) -> Vec<String> {
     let Ends { requester, responder } = ends;
-    let told = |end: &End<'_>, what: &str, meanings: &[Meaning]| {
+    let counted_by = |end: &End<'_>, what: &str, meanings: &[Meaning]| {
         let words = end.verbs.words(meanings)?;
         Some(format!("{} {what}: {words}", end.name()))
     };
-    let again = told(requester, "had to send again", &SENT_AGAIN);
-    let gaps = told(responder, "received requests behind a gap", &[Meaning::OutOfOrder]);
+    let repeated = counted_by(requester, "had to retransmit", &RETRANSMITTED);
+    let gaps = counted_by(responder, "received requests behind a gap", &[Meaning::OutOfOrder]);
     let of_the_time = if percent(least) == percent(most) {
         percent(least)
     } else {
         format!("{} to {}", percent(least), percent(most))
     };
-    let takes = format!("to send again takes {of_the_time} of the time");
-    let at_ports =
-        ends.both().into_iter().filter_map(|end| told(&end, "lost or damaged packets", &AT_A_PORT));
-    let mut all: Vec<String> = [again, gaps, Some(takes)].into_iter().flatten().collect();
+    let takes = format!("retransmitting takes {of_the_time} of the time");
+    let at_ports = ends
+        .both()
+        .into_iter()
+        .filter_map(|end| counted_by(&end, "lost or damaged packets", &AT_A_PORT));
+    let mut all: Vec<String> = [repeated, gaps, Some(takes)].into_iter().flatten().collect();
     all.extend(at_ports);
     if is_infiniband(ends) {
         let none = "an InfiniBand network loses packets by damage, or discards those that waited too long for a slow \
@@ -274,7 +277,7 @@ fn setup(model: &Model, load: &Load, ends: &Ends<'_>) -> Vec<String> {
     all
 }
 
-/// Whether the network port below an end's RDMA port pauses, and obeys pauses.
+/// Whether the network port of an end's RDMA port sends pause frames, and obeys them, in words.
 fn pauses(model: &Model, end: &End<'_>) -> Option<String> {
     let route = model.host(end.side)?.facts.route.as_ref()?;
     let netdev = end.verbs.port.netdev_name();
@@ -289,8 +292,8 @@ fn pauses(model: &Model, end: &End<'_>) -> Option<String> {
     ))
 }
 
-/// The physical network ports of an end, as words of a command: they have the counters and the settings, not a VLAN or a
-/// bond on top of them.
+/// The physical network ports of an end, as words of a command: they have the counters and settings, which a VLAN or a
+/// bond on top of them does not have.
 fn wires(model: &Model, end: &End<'_>) -> Vec<String> {
     let port = &end.verbs.port;
     let below = stack(model, end.side, port).iter();

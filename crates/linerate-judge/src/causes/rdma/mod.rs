@@ -1,4 +1,4 @@
-//! Causes of RDMA.
+//! Causes that limit RDMA loads.
 
 pub(crate) mod depth;
 pub(crate) mod inline;

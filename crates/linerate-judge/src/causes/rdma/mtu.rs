@@ -11,7 +11,7 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::transport::rdma::MTU;
 use linerate_units::shell::word;
 
-/// Least share of a CPU's time in softirq at which the work for each packet of a software device counts.
+/// Share of a CPU's time in softirq, at which the work of a software device for each packet matters.
 const PER_PACKET: f64 = 0.8;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -28,12 +28,12 @@ pub(crate) static CAUSE: Cause = Cause {
     ..Cause::BASE
 };
 
-/// Packets in force that are smaller than both ports support.
+/// A load whose packets are smaller than both ports support.
 struct Small<'a> {
     ends: [(Side, &'a RdmaEnd); 2],
     now: u32,
     possible: u32,
-    /// How much more the same wire carries in larger packets, at most; 0.05 is 5 % more.
+    /// Largest share by which the wire carries more in larger packets; 0.05 is 5 % more.
     gain: f64,
 }
 
@@ -74,7 +74,7 @@ impl Small<'_> {
         )
     }
 
-    /// What lets packets be as large as possible: of options, of network ports, or of a subnet.
+    /// How to make packets as large as possible: by options, by network ports, or by the subnet.
     fn advice(&self, model: &Model, load: &Load) -> Vec<Advice> {
         let least = self.ends.iter().map(|(_, end)| end.mtu_own).min();
         if load.knobs.options.number(MTU.key).is_some() && least.is_some_and(|own| own > self.now) {
@@ -97,8 +97,8 @@ impl Small<'_> {
     }
 }
 
-/// Adds the commands that raise the MTU of an end's network port, if it is too small. That of a VLAN follows the port
-/// below it, which has to be raised first.
+/// Adds the commands that raise the MTU of an end's network port, if it is too small. The MTU of a VLAN is limited by
+/// the port below it, which has to be raised first.
 //= torvalds/linux, net/8021q/vlan_dev.c: vlan_dev_change_mtu
 fn raise(advice: Advice, model: &Model, (side, end): (Side, &RdmaEnd), mtu: u32) -> Advice {
     let netdev = end.netdev.iter();
@@ -114,7 +114,7 @@ fn raise(advice: Advice, model: &Model, (side, end): (Side, &RdmaEnd), mtu: u32)
     small.iter().fold(advice, |advice, (name, now)| advice.undo_on(side, set(name, *now)))
 }
 
-/// Returns the packets of a load if both ports could carry larger ones; else why not.
+/// The packets of a load, if both ports could carry larger ones; else the reason why not.
 fn small<'a>(model: &Model, load: &'a Load, direction: Direction) -> Result<Small<'a>, String> {
     let [(near, Some(at_near)), (far, Some(at_far))] = ends(load, direction) else {
         return Err("the ports were not reported".to_owned());
@@ -136,7 +136,7 @@ fn small<'a>(model: &Model, load: &'a Load, direction: Direction) -> Result<Smal
     Ok(Small { ends, now, possible, gain })
 }
 
-/// The CPU that has no time for more packets of a software device, in words.
+/// The CPU that has no time for more packets of a software device, in words; `None` if there is none.
 fn per_packet(load: &Load, direction: Direction) -> Option<String> {
     if !is_software(load, direction) {
         return None;

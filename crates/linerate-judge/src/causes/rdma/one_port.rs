@@ -1,4 +1,4 @@
-//! One of several ports to the far end carries an RDMA load, and is full.
+//! Several ports reach the far end, but one carries the whole RDMA load, and is full.
 
 use crate::causes::FULL;
 use crate::causes::predict::one_rate;
@@ -7,10 +7,10 @@ use crate::model::Ceiling;
 use linerate_facts::rdma::OtherPort;
 use linerate_facts::route::shares_network;
 
-/// Least rate of another port, as a share of the used one's, at which it is worth to be used.
+/// Least rate of another port, over that of the used one, at which its use is worthwhile.
 const WORTH: f64 = 0.5;
 
-/// Least rate of a slot, relative to one port, at which a second port of the same card carries more.
+/// Least rate of a slot, over that of one port, at which a second port of that card adds rate.
 const BOTH: f64 = 1.5;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -65,14 +65,14 @@ fn advice(_: &Model, _: Direction) -> Vec<Advice> {
     )]
 }
 
-/// The ports that the load fills.
+/// The ceilings of ports that the load reaches.
 fn full<'a>(model: &'a Model, direction: Direction, load: &Load) -> Vec<&'a Ceiling> {
     let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
     let of_ports = ceilings.into_iter().flatten().filter(|c| c.stage == Stage::Net);
     of_ports.filter(|c| c.reached(load) >= FULL).collect()
 }
 
-/// Says that the slot of a full port holds little more than that port, if the other port is of the same card.
+/// Says that the slot of a full port carries little more than that port, if the other port is on the same card.
 fn shared_slot(
     model: &Model,
     load: &Load,
@@ -103,7 +103,7 @@ fn side(ceiling: &Ceiling) -> Option<Side> {
     sides.find(|side| Place::from(*side) == ceiling.side)
 }
 
-/// Another active port of an end with an address in the network of the other end's address.
+/// Another active port of an end, with an address in the network of the other end's address.
 fn other<'a>(
     model: &'a Model,
     load: &'a Load,

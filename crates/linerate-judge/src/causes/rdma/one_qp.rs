@@ -1,14 +1,14 @@
-//! A queue pair carries no more by itself, and others would carry more beside it.
+//! The queue pairs are too few: each carries no more, and more of them would carry more.
 
 use crate::causes::predict::{bystander, per_stream};
 use crate::causes::prelude::*;
 use crate::causes::rdma::port::is_software;
 use crate::causes::rdma::queues::Queues;
 
-/// Queue pairs from which on their number is no suspect: devices work on few at the same time.
+/// Number of queue pairs from which they are not too few: devices work on few at the same time.
 const SEVERAL: u32 = 8;
 
-/// How much twice the queue pairs may carry.
+/// Range of goodput with twice as many queue pairs.
 const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
 pub(crate) static CAUSE: Cause = Cause {

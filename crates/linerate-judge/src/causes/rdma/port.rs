@@ -1,4 +1,4 @@
-//! The ports of RDMA devices that a load uses, for causes about links and slots.
+//! The ports of RDMA devices that a load uses, for causes that judge links and slots.
 
 use crate::causes::prelude::*;
 use linerate_facts::crossing::is_made_up;
@@ -6,31 +6,31 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 
-/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
+/// Goodput in bits per second that any link carries: the slowest moves 2 Gb/s, and headers use less than half.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
 pub(crate) const ANY: f64 = 1e9;
 
-/// Why software has no ceiling.
+/// Why a device made by software has no ceiling.
 const SOFTWARE: &str =
     "is made by software: the CPUs of its host do its work, and its nominal rate is no ceiling";
 
-/// Whether requests to RDMA devices carry a load.
+/// Whether a load is carried by requests to RDMA devices.
 pub(crate) fn carries(load: &Load) -> bool {
     load.has(Feature::Verbs)
 }
 
-/// The port of each end.
+/// The RDMA port of each end; `None` if it is unknown.
 pub(crate) fn ends(load: &Load, direction: Direction) -> [(Side, Option<&RdmaEnd>); 2] {
     [Side::Near, Side::Far].map(|side| (side, load.rdma(direction, side)))
 }
 
-/// Whether software makes the device of an end.
+/// Whether the RDMA device of an end is made by software.
 pub(crate) fn is_software(load: &Load, direction: Direction) -> bool {
     let mut ends = ends(load, direction).into_iter();
     ends.any(|(_, end)| end.is_some_and(|end| end.software))
 }
 
-/// The devices without a link of their own, in words.
+/// The RDMA devices that are made by software and have no link, in words.
 pub(crate) fn without_wire(load: &Load, direction: Direction) -> String {
     let soft = |(side, end): (Side, Option<&RdmaEnd>)| {
         let end = end.filter(|end| end.software)?;
@@ -45,7 +45,7 @@ pub(crate) fn without_wire(load: &Load, direction: Direction) -> String {
     }
 }
 
-/// The gaps about the links of the ports.
+/// The gaps for links of RDMA ports that were not read.
 pub(crate) fn unread_links(load: &Load, direction: Direction) -> Vec<Gap> {
     let gap = |(side, end): (Side, Option<&RdmaEnd>)| match end {
         None => Some(unknown_port(side)),
@@ -63,7 +63,7 @@ pub(crate) fn unread_links(load: &Load, direction: Direction) -> Vec<Gap> {
     ends(load, direction).into_iter().filter_map(gap).collect()
 }
 
-/// The gap about the slot of a device that may be what limits a load.
+/// The gap for a slot that was not read, if the slot may limit the load.
 pub(crate) fn unread_slot(load: &Load, direction: Direction) -> Option<Gap> {
     if load.goodput.mean < ANY {
         return None;
@@ -80,7 +80,7 @@ pub(crate) fn unread_slot(load: &Load, direction: Direction) -> Option<Gap> {
     ends(load, direction).into_iter().find_map(gap)
 }
 
-/// Whether all links between a device and the processor are known, or it has none.
+/// Whether the rates of all links between a device and the processor are known, or there are no such links.
 fn is_read(end: &RdmaEnd) -> bool {
     let links = end.crossings();
     let all = !links.is_empty() && links.iter().all(|link| link.rate().is_some());

@@ -1,4 +1,4 @@
-//! Requests in flight of an RDMA load, for causes about too few of them.
+//! Requests in flight of an RDMA load, for causes that find too few of them.
 
 use crate::causes::FULL;
 use crate::causes::prelude::*;
@@ -8,34 +8,34 @@ use crate::signs::round_trips::median;
 use linerate_plan::transport::rdma::{self, Operation};
 use linerate_units::Nanos;
 
-/// Time of a request in a full queue, relative to one that is alone. Up to this ratio nothing queues.
+/// Ratio of the time of a request in a full queue to that of a single one. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
 
-/// Minimum ratio at which requests queue at another limit.
+/// Minimum ratio of these times at which requests already queue at another limit.
 const QUEUED: f64 = 2.0;
 
-/// The queues of a load, which are kept full.
+/// The send queues of a load, which the program keeps full.
 pub(crate) struct Queues<'a> {
     pub load: &'a Load,
     /// The end that posts the requests.
     pub(crate) requester: Side,
-    /// Queue pairs of all streams.
+    /// Number of queue pairs of all streams together.
     pub(crate) pairs: u32,
     /// Requests that the program posts to each queue pair.
     pub(crate) depth: u32,
-    /// Reads and atomic operations that the devices keep in flight of each queue pair; `None` of other operations, and if
-    /// unknown.
+    /// Reads and atomic operations that the devices keep in flight in each queue pair; `None` for other operations, and
+    /// if unknown.
     pub(crate) reads: Option<u32>,
     /// Payload of a request, in bytes.
     size: f64,
-    /// Round trip of a message that is alone, in seconds.
+    /// Round trip of a single message, in seconds.
     trip: f64,
     /// Bits per second that the port carries at most; `None` if unknown.
     wire: Option<f64>,
 }
 
 impl<'a> Queues<'a> {
-    /// The queues of a direction's load.
+    /// The send queues of a direction's load.
     pub(crate) fn of(model: &'a Model, direction: Direction) -> Result<Self, NoFinding> {
         let load = base(model, direction)?;
         let options = &load.knobs.options;
@@ -60,35 +60,35 @@ impl<'a> Queues<'a> {
         })
     }
 
-    /// Requests in flight, of each queue pair.
+    /// Number of requests in flight in each queue pair.
     pub(crate) fn in_flight(&self) -> u32 {
         self.reads.unwrap_or(u32::MAX).min(self.depth)
     }
 
-    /// Seconds that a request was in flight, where each queue pair had `depth` in flight.
+    /// Seconds for which a request was in flight, if each queue pair had `depth` requests in flight.
     //= Little, "A Proof for the Queuing Formula: L = lambda W", Operations Research 9 (3), 1961
     fn time(&self, depth: u32) -> f64 {
         f64::from(self.pairs) * f64::from(depth) * self.on_wire(None)
     }
 
-    /// Seconds that the payload of a request takes on a wire of this rate, or else of no more than the load carried.
+    /// Seconds that a request's payload takes on a wire of this rate; without one, at the load's goodput.
     fn on_wire(&self, rate: Option<f64>) -> f64 {
         self.size * 8.0 / rate.unwrap_or(self.load.goodput.mean).max(1.0)
     }
 
-    /// How much longer a request was in flight than one that is alone, at least. That one takes a round trip at most.
+    /// Least ratio of a request's time in flight to that of a single request, which takes at most a round trip.
     fn ratio(&self, depth: u32) -> f64 {
         self.time(depth) / (self.trip + self.on_wire(self.wire)).max(1e-12)
     }
 
-    /// Whether requests wait in the queue, or the wire is full: more of them in flight carry no more.
+    /// Whether requests wait in a queue, or the wire is full: more requests in flight then carry no more.
     pub(crate) fn wait(&self, depth: u32) -> bool {
         self.fills_wire() || self.ratio(depth) >= QUEUED
     }
 
-    /// Whether requests were in flight no longer than one that is alone, so that the queue runs dry. It is known where
-    /// the rate of the wire is, and the program polls. A message that is answered by another one takes half a round trip
-    /// at least.
+    /// Whether requests were in flight hardly longer than a single one, so that the queue runs empty. This is known
+    /// only if the rate of the wire is, and if the program polls. A message that is answered by another one takes at
+    /// least half a round trip.
     pub(crate) fn runs_dry(&self, depth: u32) -> bool {
         let op = Operation::of(&self.load.knobs.options);
         let trip = if op.returns() { self.trip } else { self.trip / 2.0 };
@@ -97,12 +97,12 @@ impl<'a> Queues<'a> {
         polls && alone.is_some_and(|alone| self.time(depth) < alone * UNQUEUED)
     }
 
-    /// The part of the goodput that may be missing.
+    /// The share of the goodput that may be missing because too few requests are in flight.
     pub(crate) fn share(&self, depth: u32) -> f64 {
         (QUEUED - self.ratio(depth)).clamp(0.0, 1.0)
     }
 
-    /// `a request of 65536 B was in flight for 12 us; a message alone takes 10 us there and back`.
+    /// The times in words: `a request of 65536 B was in flight for 12 us; a message alone takes 10 us there and back`.
     pub(crate) fn words(&self, depth: u32) -> String {
         let nanos = |secs: f64| Nanos((secs * 1e9) as u64);
         format!(
@@ -119,13 +119,13 @@ impl<'a> Queues<'a> {
         self.wire.is_some_and(|wire| goodput >= wire * FULL)
     }
 
-    /// Where the requests are posted.
+    /// The end at which the requests are posted.
     pub(crate) fn place(&self) -> Place {
         Place::from(self.requester)
     }
 }
 
-/// The load, if requests to RDMA devices carry it.
+/// The load of a direction, if requests to RDMA devices carry it.
 pub(crate) fn load(model: &Model, direction: Direction) -> Option<&Load> {
     let load = model.direction(direction).map(|dir| &dir.base);
     load.filter(|load| carries(load))

@@ -6,7 +6,7 @@ use crate::causes::rdma::queues::Queues;
 use linerate_plan::transport::rdma::{Operation, READS};
 use linerate_units::stats::EQUAL;
 
-/// How much twice the reads in flight, or twice the queue pairs, may carry.
+/// Range of goodput with twice the reads in flight, or twice the queue pairs.
 const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -44,7 +44,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
             queues.depth
         )));
     }
-    let bound = if asked(queues.load) == Some(reads.into()) {
+    let bound = if requested(queues.load) == Some(reads.into()) {
         "--reads asked for"
     } else {
         "the devices allow"
@@ -63,7 +63,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         Factor::MoreReads => Some(TWICE),
-        // A queue pair more has reads of its own in flight, as long as enough are posted.
+        // Another queue pair has its own reads in flight, as long as enough are posted.
         Factor::MoreQueuePairs => Some(Range { low: EQUAL.low, ..TWICE }),
         Factor::MoreStreams => Some(per_stream(trial)),
         _ => bystander(model, trial),
@@ -79,13 +79,13 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     );
     let other = Advice::new("use larger reads, more queue pairs, or writes from the other end");
     let load = model.direction(direction).map(|dir| &dir.base);
-    match load.and_then(asked) {
+    match load.and_then(requested) {
         Some(_) => vec![more.gain(gain), other],
         None => vec![other],
     }
 }
 
-/// Reads in flight that the load asked for; `None` if it took as many as both devices have.
-fn asked(load: &Load) -> Option<u64> {
+/// Reads in flight that the user requested; `None` for as many as both devices support.
+fn requested(load: &Load) -> Option<u64> {
     load.knobs.options.number(READS.key)
 }

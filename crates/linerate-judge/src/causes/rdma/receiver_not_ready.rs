@@ -1,4 +1,4 @@
-//! The receiver posts its receive requests too late.
+//! The receiver posts its receive requests too late, and its device refuses messages.
 
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
@@ -13,7 +13,7 @@ use linerate_units::stats::EQUAL;
 const SENT: [Meaning; 1] = [Meaning::NotReadySent];
 const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];
 
-/// Time that a software device waits after a refusal, at least and at most. Its timer counts ticks of the kernel, of 1 to
+/// Least and longest time that a software device waits after a refusal. Its timer counts ticks of the kernel, of 1 to
 /// 10 ms, and ends after one or two of them.
 //= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: rnrnak_jiffies
 const SOFTWARE_WAIT: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(20)];
@@ -47,7 +47,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
     let wait = if requester.verbs.port.software { SOFTWARE_WAIT } else { [RNR_WAIT; 2] };
     let [least, most] = wait.map(|wait| per_sec * wait.secs() / queue_pairs(load));
-    // A device may take longer than its timer says.
+    // A device may wait longer than its timer is set to.
     let stalls = silent(load).filter(|silent| per_sec > 0.0 && *silent >= STALLED);
     if most < MATTERS && stalls.is_none() {
         return Err(clear(format!(
@@ -56,13 +56,13 @@ fn check(model: &Model, direction: Direction) -> Answer {
         )));
     }
     let quarters = end.verbs.of(meanings).map(|count| count.quarters);
-    let told = |end: End<'_>, what: &str, meanings: &[Meaning]| {
+    let counted_by = |end: End<'_>, what: &str, meanings: &[Meaning]| {
         let words = end.verbs.words(meanings)?;
         Some(format!("{} {what}: {words}", end.name()))
     };
     let evidence = [
-        told(requester, "was told that there is none", &RECEIVED),
-        told(responder, "had no receive request", &SENT),
+        counted_by(requester, "was told that there is none", &RECEIVED),
+        counted_by(responder, "had no receive request", &SENT),
         Some(format!(
             "the sender waits {} or more each time: {} of the time at least",
             wait[0],
@@ -80,11 +80,11 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // More queue pairs have more requests posted; the program may be too slow for all of them together.
+        // More queue pairs have more receive requests posted; but the program may be too slow for all of them together.
         Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
-        // More sends in flight overrun the same number of receive requests, or come with more of them.
+        // More sends in flight overrun the receive requests, unless more of these are posted as well.
         Factor::MoreDepth => None,
-        // The receiver lacks time.
+        // The receiver lacks CPU time.
         Factor::ReceiverWork => Some(Range { low: 0.0, high: EQUAL.high }),
         _ => bystander(model, trial),
     }

@@ -1,4 +1,4 @@
-//! What causes need of the RDMA ports of a load.
+//! Readings of the RDMA ports of a load, as several causes use them.
 
 use crate::causes::prelude::*;
 use crate::model::Verbs;
@@ -8,26 +8,26 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::transport::rdma::{Operation, QUEUE_PAIRS, Service};
 use linerate_units::shell::word;
 
-/// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
+/// Minimum number of quarters of the time in which events must occur to count as throughout a load.
 pub(crate) const THROUGHOUT: u8 = 3;
 
-/// The port of an end.
+/// One end of a load, and the readings of its RDMA port.
 #[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
     pub(crate) side: Side,
     pub(crate) verbs: &'a Verbs,
 }
 
-/// Least share of the time at which something matters.
+/// Least share of the time at which an effect on a load matters.
 pub(crate) const MATTERS: f64 = 0.05;
 
-/// Share of the samples without payload from which few events matter: devices may need long to recover.
+/// Share of samples without payload, at which even few events matter: devices may need long to recover.
 pub(crate) const STALLED: f64 = 0.5;
 
-/// Longest time of one request at which a sample without payload shows a stall: samples are 100 ms apart.
+/// Longest time of one request, in seconds, at which a sample without payload shows a stall. Samples are 100 ms apart.
 const BETWEEN: f64 = 0.05;
 
-/// The share of the samples in which nothing arrived; `None` where requests are so large that this is usual.
+/// The share of samples in which nothing arrived; `None` if requests are so large that empty samples are usual.
 pub(crate) fn silent(load: &Load) -> Option<f64> {
     let (silent, others): (Vec<f64>, Vec<f64>) = load.ticks.iter().partition(|rate| **rate <= 0.0);
     let rate = others.iter().sum::<f64>() / others.len().max(1) as f64;
@@ -37,12 +37,12 @@ pub(crate) fn silent(load: &Load) -> Option<f64> {
 }
 
 impl End<'_> {
-    /// The end and its port, for sentences: `near mlx5_0/1`.
+    /// Name of the end and its port, for sentences: `near mlx5_0/1`.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.side.name(), self.verbs.port.id())
     }
 
-    /// Events per second with one of these meanings. `what` is what the counters are about.
+    /// Events per second, summed over counters with these meanings. `what` names the events in a gap.
     pub(crate) fn counted(&self, meanings: &[Meaning], what: &str) -> Result<f64, NoFinding> {
         self.verbs.per_sec(meanings).ok_or_else(|| {
             let port = self.verbs.port.id();
@@ -55,8 +55,8 @@ impl End<'_> {
     }
 }
 
-/// The network port of an RDMA port, with the ports below it: a VLAN, its bond, the ports of the bond. Empty if the route
-/// of the host does not leave by it, so that those below are unknown.
+/// The network port of an RDMA port, and the ports below it: a VLAN, its bond, the members of the bond. Empty if the
+/// host's route does not use this network port, so that the ports below it are unknown.
 pub(crate) fn stack<'a>(model: &'a Model, side: Side, port: &RdmaEnd) -> &'a [Nic] {
     let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
@@ -65,13 +65,13 @@ pub(crate) fn stack<'a>(model: &'a Model, side: Side, port: &RdmaEnd) -> &'a [Ni
     if leaves { ports } else { &[] }
 }
 
-/// Queue pairs of a load: each waits for itself.
+/// Number of queue pairs of a load; each of them waits for itself.
 pub(crate) fn queue_pairs(load: &Load) -> f64 {
     let each = load.knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
     f64::from(load.streams.max(1)) * each.max(1) as f64
 }
 
-/// Refuses services that send nothing again and refuse no request: what they lose is lost.
+/// Fails for services that do not retransmit and refuse no request: what they lose is lost.
 pub(crate) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
     let service = Service::of(&load.knobs.options);
     if service.is_lossy() {
@@ -83,7 +83,7 @@ pub(crate) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
     Ok(())
 }
 
-/// The end whose device is given the requests: the reader of reads, else the sender.
+/// The end whose device gets the requests: the reader of reads, else the sender.
 pub(crate) fn requester(load: &Load, direction: Direction) -> Side {
     match Operation::of(&load.knobs.options) {
         Operation::Read => direction.receiver(),
@@ -91,16 +91,16 @@ pub(crate) fn requester(load: &Load, direction: Direction) -> Side {
     }
 }
 
-/// Both ends of a load.
+/// The two ends of a load, by their roles in RDMA.
 pub(crate) struct Ends<'a> {
-    /// The end whose device is given the requests: the reader of reads, else the sender.
+    /// The end whose device gets the requests: the reader of reads, else the sender.
     pub(crate) requester: End<'a>,
-    /// The other end.
+    /// The end that is not the requester.
     pub(crate) responder: End<'a>,
 }
 
 impl<'a> Ends<'a> {
-    /// The ends of a load; unknown if the port of one is unknown.
+    /// The two ends of a load; unknown if the RDMA port of one end is unknown.
     pub(crate) fn of(
         model: &Model,
         load: &'a Load,
@@ -119,7 +119,7 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// Both ends, the requester first.
+    /// The two ends of the load, the requester first.
     pub(crate) fn both(&self) -> [End<'a>; 2] {
         [self.requester, self.responder]
     }

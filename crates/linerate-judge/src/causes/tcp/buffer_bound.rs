@@ -1,4 +1,4 @@
-//! The common part of the two buffer causes: a buffer that is smaller than the path could use.
+//! Code shared by the two causes of a small buffer: a buffer that is smaller than the path could use.
 
 use crate::causes::network::ack_way;
 use crate::causes::predict::{around, bystander, per_stream};
@@ -12,11 +12,11 @@ use linerate_units::Bytes;
 /// Minimum share of time limited by a buffer at which the evidence is enough without a trial.
 pub(crate) const ENOUGH: f64 = 0.5;
 
-/// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
+/// Share of time that a sender must wait for its timers, at which the path is why its buffers are full.
 pub(crate) const WAITS: f64 = 0.5;
 
-/// The answer if data kept for retransmission fills any buffer: nothing arrives, or the sender waits for its
-/// timers most of the time. So do acknowledgements that wait on their way.
+/// The result if data kept for retransmission fills any buffer: nothing arrives, or the sender waits for its timers
+/// most of the time. Acknowledgements that wait on the reverse path have this effect as well.
 pub(crate) fn overruled(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let silent = load.silent().map(|silent| {
         format!("no payload arrived in {} of the samples, whatever a buffer holds", percent(silent))
@@ -33,12 +33,12 @@ pub(crate) fn overruled(model: &Model, direction: Direction, load: &Load) -> Opt
     late.map(|why| Err(clear(why)))
 }
 
-/// The buffer of one of the two ends.
+/// The receive buffer or the send buffer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// The receiver's buffer: it bounds the offered window.
+    /// The receive buffer, which limits the offered window.
     Receive,
-    /// The sender's buffer: it keeps unacknowledged data.
+    /// The send buffer, which keeps unacknowledged data.
     Send,
 }
 
@@ -57,7 +57,7 @@ impl Buffer {
         }
     }
 
-    /// Name of the buffer in commands.
+    /// Name of the buffer in the words of an advice.
     fn way(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -65,7 +65,7 @@ impl Buffer {
         }
     }
 
-    /// Memory of the buffer, as `SO_RCVBUF` and `SO_SNDBUF` count it.
+    /// Memory of the buffer in bytes, as `SO_RCVBUF` and `SO_SNDBUF` count it.
     fn memory(self, load: &Load) -> Option<Bytes> {
         match self {
             Self::Receive => load.recv_memory,
@@ -74,7 +74,7 @@ impl Buffer {
     }
 
     /// The requested size of the buffer; the kernel doubles it.
-    fn asked(self, knobs: &Knobs) -> Option<Bytes> {
+    fn requested(self, knobs: &Knobs) -> Option<Bytes> {
         match self {
             Self::Receive => knobs.recv_buffer,
             Self::Send => knobs.send_buffer,
@@ -89,11 +89,11 @@ impl Buffer {
         }
     }
 
-    /// Memory that setting B of a trial allows for the buffer. The kernel doubles a size that a program
+    /// Memory that the changed setting of a trial allows for the buffer. The kernel doubles a size that a program
     /// requests; without one, autotuning may go up to the host's limit.
     fn given(self, trial: &TrialPlan) -> Option<f64> {
-        let asked = self.asked(&trial.after).map(|ask| ask.0 as f64 * 2.0);
-        asked.or_else(|| Some(trial.after.host?.value as f64))
+        let requested = self.requested(&trial.after).map(|ask| ask.0 as f64 * 2.0);
+        requested.or_else(|| Some(trial.after.host?.value as f64))
     }
 
     /// The sysctl that limits the buffer's autotuning, and its value on a host.
@@ -105,12 +105,12 @@ impl Buffer {
     }
 }
 
-/// A sentence with the share of time that the buffer limited the sender.
+/// A sentence with the share of time in which the buffer limited the sender.
 pub(crate) fn held(buffer: Buffer, limited: f64, only: &str) -> String {
     format!("the {} held the sender {only}{} of the time", buffer.name(), percent(limited))
 }
 
-/// The finding of a buffer that limited the sender `limited` of the time.
+/// The finding of a buffer that limited the sender for the share `limited` of the time.
 pub(crate) fn finding(
     model: &Model,
     direction: Direction,
@@ -118,14 +118,14 @@ pub(crate) fn finding(
     limited: f64,
     evidence: Option<String>,
 ) -> Finding {
-    // A standing queue on the path would fill any buffer. If a larger one gained, the path had room.
+    // A standing queue on the path would fill any buffer. But if a larger buffer gained goodput, the path had room.
     let queued = model.direction(direction).is_some_and(|d| is_full(model, &d.base))
         && !gained(model, direction, buffer);
     let evidence = [Some(held(buffer, limited, "")), evidence].into_iter().flatten().collect();
     Finding::at(buffer.side(direction), limited, evidence).enough(limited >= ENOUGH && !queued)
 }
 
-/// The expected effect of a trial.
+/// The predicted ratio of goodput for a trial, if the buffer is the limit.
 pub(crate) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
@@ -133,8 +133,8 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
         return Some(per_stream(trial));
     }
     if buffer.is_larger(factor) {
-        // The upper end is the payload that the buffer could hold without any overhead, since autotuning learns
-        // to reserve less and less for that. The gain is lower where another limit follows.
+        // The upper end is the payload that the buffer could hold without any overhead, since autotuning learns to
+        // reserve less and less for overhead. The gain is lower where another limit follows.
         let memory = buffer.given(trial)?;
         let in_flight = load.tcp.in_flight?.0.max(1) as f64;
         return Some(Range {
@@ -144,7 +144,7 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
     match (buffer, factor) {
         (Buffer::Send, Factor::HalfSendBuffer) => Some(around(times(load, trial, buffer)?, 0.2)),
-        // The kernel accounts for pinned pages differently than for copies, so the room for them is unknown.
+        // The kernel accounts for pinned pages differently than for copies, so it is unknown how many of them fit.
         (Buffer::Send, Factor::ZeroCopy) => None,
         (Buffer::Receive, Factor::HalfWindow) => {
             let ratio = trial.after.window_clamp?.0 as f64 / load.tcp.in_flight?.0 as f64;
@@ -154,9 +154,9 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan, buffer: Buffer) -> Optio
     }
 }
 
-/// Whether a trial can prove it. If a window is slightly larger than a full path needs, half of it halves the
-/// goodput as well, so this proves nothing there. If there is a queue, more streams prove nothing: they keep
-/// more packets in it, and take its space from others.
+/// Whether a trial can prove that the buffer is the limit. If a window is slightly larger than a full path needs, half
+/// of it halves the goodput as well, which proves nothing. If there is a queue, more streams prove nothing: they keep
+/// more packets in it, and take its space from other traffic.
 pub(crate) fn proves(model: &Model, trial: &TrialPlan) -> bool {
     let Some(load) = model.direction(trial.direction).map(|d| &d.base) else {
         return true;
@@ -184,12 +184,12 @@ fn larger(
     })
 }
 
-/// The factor by which a trial enlarges the buffer.
+/// The ratio of the buffer's memory in the changed setting of a trial to its memory in the load.
 fn times(load: &Load, trial: &TrialPlan, buffer: Buffer) -> Option<f64> {
     Some(buffer.given(trial)? / buffer.memory(load)?.0.max(1) as f64)
 }
 
-/// A larger buffer, if the host allows one.
+/// Advice to enlarge the buffer, if the host allows a larger one.
 pub(crate) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     let side = buffer.side(direction);
@@ -197,10 +197,10 @@ pub(crate) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     let (sysctl, limits) = buffer.sysctl(&host.facts.buffers);
     let [min, default, max] = limits?;
     let (times, gain) = tried(model, direction, buffer).unzip();
-    // Twice the memory in use, if no larger buffer could be tried.
+    // Advise twice the memory in use, if no larger buffer was tried.
     let memory = (buffer.memory(load)?.0 as f64 * times.unwrap_or(2.0)) as u64;
     let memory = memory.min(BufferLimits::MOST);
-    // If autotuning may already go that far, something else keeps it from doing so.
+    // If autotuning may already use that much memory, something else keeps it from doing so.
     let set = |most: u64| format!("sudo sysctl -w {sysctl}=\"{min} {default} {most}\"");
     let what = format!("allow {} buffers of {}", buffer.way(), Bytes(memory));
     (memory > max).then(|| {
@@ -209,19 +209,19 @@ pub(crate) fn advice(model: &Model, direction: Direction, buffer: Buffer) -> Opt
     })
 }
 
-/// The size ratio of a trial's buffer, and the gain.
+/// The trial that enlarged the buffer: by which factor, and the ratio of goodput.
 fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f64)> {
     let load = &model.direction(direction)?.base;
     let trial = larger(model, direction, buffer).next()?;
     Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
 }
 
-/// Minimum unread payload, as a share of the window, at which a slow reader closes the window rather than the
-/// window's size.
+/// Minimum unread payload, as a share of the window, at which a slow reader is the reason that the window closes,
+/// rather than the window's size.
 pub(crate) const UNREAD: f64 = 0.3;
 
-/// Unread payload as a share of the data that one stream could have outstanding: in flight and unread. The size
-/// of one read does not count: a reader may let that much pile up before it wakes (`SO_RCVLOWAT`).
+/// Unread payload over the data that one stream had outstanding: in flight and unread. As much as one read takes is
+/// left out: a reader may let that much collect before it wakes (`SO_RCVLOWAT`).
 pub(crate) fn unread_share(load: &Load) -> Option<f64> {
     let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
     let flight = load.tcp.in_flight?.0 as f64;

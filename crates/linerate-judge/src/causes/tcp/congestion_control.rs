@@ -1,12 +1,12 @@
-//! The sender's congestion control paces below what path and hosts could carry.
+//! The sender's congestion control sends less than the path and the hosts could carry.
 
-use crate::causes::again;
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::held::{of_each_stream, scales};
 use crate::causes::predict::{bystander, per_stream};
 use crate::causes::prelude::*;
+use crate::causes::rerun;
 use crate::signs::bbr;
-use crate::signs::lossy::{recovering, sent_again};
+use crate::signs::lossy::{recovering, retransmitted_share};
 use crate::signs::queue::standing_queue;
 use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
@@ -38,10 +38,10 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if held.load.tcp.retransmitted.is_none() {
         return Err(lacks(model, "tcp", direction.sender()));
     }
-    if let Some(again) = sent_again(held.load) {
+    if let Some(rerun) = retransmitted_share(held.load) {
         return Err(clear(format!(
             "it has a reason: {} of the bytes were retransmitted",
-            percent(again)
+            percent(rerun)
         )));
     }
     let clamped = clamped(model, direction);
@@ -65,8 +65,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding {
         side: Place::from(direction.sender()),
         share: held.share * of_each_stream(model, direction),
-        // A rate cap for each flow that queues nothing looks the same, unless the window shows that the
-        // path is not fully used.
+        // A rate limit for each flow that queues nothing looks like this cause, unless the window shows that the path
+        // is not fully used.
         enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
         reached: false,
         evidence,
@@ -76,9 +76,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let clamped = clamped(model, trial.direction).is_some();
     match trial.factor()? {
-        // A clamp on the window may hold another congestion control as well, or may not.
+        // A limit on the congestion window may or may not hold for another congestion control as well.
         Factor::OtherCongestion if clamped => None,
-        // A gain of any size, up to whatever binds next.
+        // Any gain is possible, up to the next limit.
         Factor::OtherCongestion => Some(Range { low: GAIN, high: f64::MAX }),
         Factor::MoreStreams | Factor::Crowd => Some(Range { low: 1.03, ..per_stream(trial) }),
         _ => bystander(model, trial),
@@ -108,15 +108,15 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
         return Vec::new();
     };
     let advice = Advice::new(format!("let the program use {other} as congestion control"));
-    let again = again(model, &format!(" --congestion {other}"));
-    vec![advice.on(Side::Near, again).gain(Some(effect.mid))]
+    let rerun = rerun(model, &format!(" --congestion {other}"));
+    vec![advice.on(Side::Near, rerun).gain(Some(effect.mid))]
 }
 
-/// Congestion controls whose window grows as long as the window is the limit and no segment is lost.
+/// Congestion controls whose window grows while it is the limit and no segment is lost.
 const GROWS: &[&str] = &["cubic", "reno"];
 
-/// A gap: the sender may still recover from a loss before the measurement began, or losses were too rare to
-/// decide.
+/// The gap for a sender that may still recover from a loss before the measurement began, or whose losses were too rare
+/// to decide.
 fn recovers(load: &Load) -> Option<Gap> {
     Some(Gap {
         what: "whether congestion control has a reason to slow down".to_owned(),
@@ -129,7 +129,7 @@ fn recovers(load: &Load) -> Option<Gap> {
     })
 }
 
-/// Share of time that a window or a buffer may limit the sender while its congestion window is clamped. A
+/// Largest share of time that a window or a buffer may limit the sender while its congestion window is judged. A
 /// congestion window does not grow while something else limits the sender.
 const HELD: f64 = 0.1;
 
@@ -142,8 +142,8 @@ pub(crate) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     let held = [load.tcp.rwnd_limited?, load.tcp.sndbuf_limited?];
     let alone = held.into_iter().all(|share| share < HELD) && load.knobs.pacing.is_none();
     let gained = tried(model, direction).is_some_and(|(_, effect)| effect.low > EQUAL.high);
-    let asked = sent_again(load).is_some() || standing_queue(model, load).is_some();
-    (grows && alone && !gained && !asked).then(|| {
+    let requested = retransmitted_share(load).is_some() || standing_queue(model, load).is_some();
+    (grows && alone && !gained && !requested).then(|| {
         format!(
             "the congestion window grew to {size} and stayed there, full, although nothing queued \
              and nothing was lost"
@@ -151,13 +151,13 @@ pub(crate) fn clamped(model: &Model, direction: Direction) -> Option<String> {
     })
 }
 
-/// The trial of another congestion control: its name, and the effect.
+/// The trial of another congestion control: the name of that one, and the effect.
 fn tried(model: &Model, direction: Direction) -> Option<(&str, Interval)> {
     let trial = model.tried(direction, Factor::OtherCongestion)?;
     Some((trial.plan.after.congestion.as_deref()?, trial.effect?))
 }
 
-/// The small share of bytes that was retransmitted, in words.
+/// The share of bytes that was retransmitted, in words, for a load that lost little.
 fn hardly_lost(load: &Load) -> String {
     match load.tcp.retransmitted.filter(|share| *share > 0.0) {
         Some(share) => format!("only {} of the bytes were retransmitted", percent(share)),
@@ -165,7 +165,7 @@ fn hardly_lost(load: &Load) -> String {
     }
 }
 
-/// The sender's congestion control.
+/// The name of the sender's congestion control.
 fn name(model: &Model, direction: Direction) -> &str {
     model
         .direction(direction)
@@ -176,7 +176,7 @@ fn name(model: &Model, direction: Direction) -> &str {
 
 const SETTING: &str = "net.ipv4.tcp_congestion_control";
 
-/// Advises bbr, where the sender may use it, does not, and bbr's window is large enough.
+/// Advice to use bbr, if the sender may use it, does not, and bbr's window is large enough.
 pub(crate) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>) -> Option<Advice> {
     let present = &load.made.sender.congestion;
     let host = model.host(side)?;
@@ -196,7 +196,7 @@ pub(crate) fn use_bbr(model: &Model, load: &Load, side: Side, gain: Option<f64>)
 
 const WHY: &str = "it does not slow down for each loss, and keeps queues short";
 
-/// The program chose another one than the host gives to all.
+/// Advice for a program that chose its own congestion control instead of the host's default.
 fn chosen(model: &Model, present: &str) -> Advice {
     let advice = Advice::new(format!(
         "let the program use bbr, as the host does by default, and not {present}: {WHY}"
@@ -204,7 +204,7 @@ fn chosen(model: &Model, present: &str) -> Advice {
     if model.watched {
         return advice;
     }
-    advice.on(Side::Near, again(model, " --congestion bbr"))
+    advice.on(Side::Near, rerun(model, " --congestion bbr"))
 }
 
 /// Advice that makes bbr the default of a host. `default` is empty where it was not read: then the default is the

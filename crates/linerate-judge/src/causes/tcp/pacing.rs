@@ -3,14 +3,14 @@
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
 
-/// Share of the pace that a stream must reach for the pace to be its limit.
+/// Minimum share of the pace that a stream must reach, so that the pace may be its limit.
 const REACHED: f64 = 0.85;
 
-/// Minimum share of the pace at which a trial decides. On a busy CPU or in a virtual machine, late timers are
-/// not made up for, and leave a stream below its pace.
+/// Minimum share of the pace at which a trial decides. On a busy CPU or in a virtual machine, timers are late, and the
+/// kernel does not make up for it: a stream stays below its pace.
 const NEARLY: f64 = 0.5;
 
-/// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
+/// Bytes of a packet's headers: IPv4, and TCP with timestamps.
 const HEADERS: f64 = 52.0;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -31,7 +31,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
         return Err(clear("no pace was set"));
     };
-    // TCP's pace counts packets and goodput their payload. For datagrams both count payload.
+    // The pace of TCP counts packets with headers, and goodput counts their payload. For datagrams both count payload.
     let payload = load
         .packets
         .filter(|_| load.has(Feature::Connections))
@@ -53,7 +53,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         Factor::MoreStreams => Some(crate::causes::predict::per_stream(trial)),
-        // A gain of any size, up to whatever binds next.
+        // Any gain is possible, up to the next limit.
         Factor::Unpaced => Some(Range { low: GAIN, high: f64::MAX }),
         _ => bystander(model, trial),
     }

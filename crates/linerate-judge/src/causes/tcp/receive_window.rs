@@ -10,7 +10,7 @@ use crate::signs::relay::{is_silly, relayed};
 use crate::signs::threads::wanted;
 use linerate_facts::advice::Step;
 
-/// Minimum CPU utilization at which a reader has no time to empty the window at once.
+/// Minimum CPU utilization at which a reading thread has no time to empty the window at once.
 const BUSY: f64 = 0.9;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -63,14 +63,14 @@ fn check(model: &Model, direction: Direction) -> Answer {
         return Err(clear(why));
     }
     let found = buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));
-    // A reader that has no time closes the window too.
+    // A reader without spare CPU time closes the window too.
     let has_time = wanted(&load.receivers).is_some_and(|w| w < BUSY);
     Ok(Finding { enough: found.enough && has_time, ..found })
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
-        // A reader that is done sooner opens the window sooner.
+        // A reader that needs less time for each read opens the window sooner.
         Factor::Discard => None,
         _ => buffer_bound::predict(model, trial, Buffer::Receive),
     }

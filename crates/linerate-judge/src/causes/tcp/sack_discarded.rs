@@ -1,14 +1,14 @@
-//! Selective acknowledgements arrive damaged, so that the sender ignores them and each loss costs it much more time.
+//! Selective acknowledgements arrive damaged. The sender ignores them, and each loss costs it much more time.
 
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::loss;
 use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::WAITS;
 use crate::signs::dropped::MOST;
-use crate::signs::lossy::sent_again;
+use crate::signs::lossy::retransmitted_share;
 use linerate_facts::advice::{Joined, Kept};
 
-/// Least number of ignored blocks in a second: reordered acknowledgements may cause a stray one.
+/// Least number of ignored blocks per second: reordered acknowledgements may cause a single one.
 const OFTEN: f64 = 1.0;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -29,11 +29,14 @@ pub(crate) static CAUSE: Cause = Cause {
 
 fn check(model: &Model, direction: Direction) -> Answer {
     let load = base(model, direction)?;
-    let Some(again) = load.tcp.retransmitted else {
+    let Some(retransmitted) = load.tcp.retransmitted else {
         return Err(lacks(model, "tcp", direction.sender()));
     };
-    if sent_again(load).is_none() {
-        return Err(clear(format!("only {} of the bytes were retransmitted", percent(again))));
+    if retransmitted_share(load).is_none() {
+        return Err(clear(format!(
+            "only {} of the bytes were retransmitted",
+            percent(retransmitted)
+        )));
     }
     if load.netstat.sender.sacks_discarded.is_none() {
         return Err(lacks(model, "netstat", direction.sender()));
@@ -42,7 +45,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         let why = "the sender ignored hardly any selective acknowledgement";
         return Err(clear(why));
     };
-    // Where timers run out, buffers are full too, and most samples may have no payload.
+    // If retransmission timers expire, buffers are full too, and most samples may have no payload.
     let waits = load.tcp.timer_limited.filter(|share| *share >= WAITS);
     let share = match load.silent().or(waits) {
         Some(share) => share,
@@ -54,7 +57,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(share)
         )
     });
-    let evidence = [ignored, format!("{} of the bytes were retransmitted", percent(again))]
+    let evidence = [ignored, format!("{} of the bytes were retransmitted", percent(retransmitted))]
         .into_iter()
         .chain(waits)
         .collect();
@@ -76,13 +79,13 @@ fn advice(_: &Model, direction: Direction) -> Vec<Advice> {
     vec![mend, until.joined(Joined::Until)]
 }
 
-/// The ignored blocks, in words, where there are half as many at least as retransmitted segments.
+/// The ignored blocks, in words, if they are at least half as many as the retransmitted segments.
 pub(crate) fn ignored(load: &Load) -> Option<String> {
-    let (ignored, again) = load.netstat.sender.sacks_discarded.zip(load.tcp.repeated)?;
-    (ignored >= OFTEN && ignored >= again * MOST).then(|| {
+    let (ignored, retransmitted) = load.netstat.sender.sacks_discarded.zip(load.tcp.repeated)?;
+    (ignored >= OFTEN && ignored >= retransmitted * MOST).then(|| {
         format!(
             "in a second the sender ignored {ignored:.0} blocks of selective acknowledgements, which name bytes that it had \
-             not sent (TCPSACKDiscard); {again:.0} segments were retransmitted"
+             not sent (TCPSACKDiscard); {retransmitted:.0} segments were retransmitted"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! Something on the way rewrites how large a segment both ends take, and headers fill the path.
+//! A device on the path rewrites the segment size that both ends announce, and headers fill the path.
 
 use crate::causes::Cost;
 use crate::causes::network::shared_rate::{self, of_connections};
@@ -7,12 +7,13 @@ use crate::causes::prelude::*;
 use linerate_ceiling::ethernet::{self, ETHERNET};
 use linerate_units::{Bytes, Rate};
 
-/// Minimum ratio of the payload that a rate carries in full segments to that in the present ones. Segments of 536 bytes,
-/// which TCP takes where it is told no size, lose as much; a clamp for a tunnel loses less than a hundredth.
+/// Minimum ratio of the payload that a rate carries in full segments to that in the present ones. Segments of 536
+/// bytes, which TCP uses where no size is announced, lose as much; a smaller size for a tunnel loses less than a
+/// hundredth.
 //= RFC 9293, section 3.7.1: SendMSS is 536 for IPv4 if no option was received
 const LOSES: f64 = 1.06;
 
-/// Segments that a window must hold: of a smaller one, TCP sends halves.
+/// Number of segments that a window must hold: if it holds fewer, TCP halves the segments.
 //= Linux, include/net/tcp.h, tcp_bound_to_half_wnd()
 const IN_WINDOW: u64 = 2;
 
@@ -45,7 +46,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     Ok(Finding { evidence: evidence.chain(found.evidence).collect(), ..found })
 }
 
-/// It predicts what `path-rate` does, where there is such a device at all.
+/// The prediction of `path-rate`, if a device makes segments small; else nothing is predicted.
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     holds(&model.direction(trial.direction)?.base)?;
     one_rate(model, trial)
@@ -56,7 +57,7 @@ fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
     shared_rate::predict_loss(model, trial)
 }
 
-/// Whatever limits the load pays for the headers, and for the number of segments.
+/// Cost of small segments: whatever limits the load, headers use a part of it, and there are more segments.
 fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
     let cut = model.direction(direction).map(|dir| cut(&dir.base));
     let cost = |cut: Cut| Cost {
@@ -74,20 +75,20 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     cut.and_then(Result::ok).map(gained).into_iter().collect()
 }
 
-/// The words where something on the way makes the segments of a load small.
+/// The evidence that a device on the path makes the segments of a load small; `None` if none does.
 pub(crate) fn holds(load: &Load) -> Option<String> {
     cut(load).ok().map(|cut| cut.words())
 }
 
-/// Segments that are smaller than both ends and the path take.
+/// Segments that are smaller than both ends and the path accept.
 struct Cut {
     payload: Bytes,
     takes: Bytes,
-    /// Bytes of the headers of IP and TCP.
+    /// Bytes of the IP and TCP headers of a segment.
     headers: u64,
 }
 
-/// The segments of a load if they are far smaller than what both ends and the path take; else why not.
+/// The segments of a load, if they are far smaller than both ends and the path accept; else the reason why not.
 fn cut(load: &Load) -> Result<Cut, NoFinding> {
     let clear = |why: String| Err(NoFinding::Clear(why));
     let sizes = load.packets.zip(load.packets.and_then(|sizes| sizes.packet));
@@ -100,7 +101,7 @@ fn cut(load: &Load) -> Result<Cut, NoFinding> {
         headers: packet.0.saturating_sub(sizes.payload.0),
     };
     let path = sizes.path_mtu.map(|mtu| mtu.0.saturating_sub(cut(0).headers));
-    // What the ends take is of no interest where the path alone takes no more.
+    // What the ends accept does not matter if the path itself carries no larger segments.
     let most = path.unwrap_or(USUAL);
     if cut(most).gain(ETHERNET) < LOSES {
         let size = sizes.payload.0;
@@ -132,8 +133,8 @@ fn unread(what: &str) -> NoFinding {
 }
 
 impl Cut {
-    /// How much more payload the same rate carries in segments as large as the ends take, where it counts `frame` bytes
-    /// beyond each IP packet.
+    /// Ratio of the payload that one rate carries in segments as large as the ends accept, to the payload in the
+    /// present ones; that rate counts `frame` bytes beyond each IP packet.
     //= RFC 791, section 3.1; RFC 9293, section 3.1; IEEE 802.3-2022, section 3.1.1: headers of each packet
     fn gain(&self, frame: u32) -> f64 {
         let share = |payload: u64| {
@@ -158,7 +159,7 @@ impl Cut {
         )
     }
 
-    /// What the rate of the wire would carry in whole segments.
+    /// The payload that the present rate of the wire would carry in full segments, in words.
     fn outlook(&self, goodput: f64) -> String {
         let [packets, frames, wire] = [0, ETHERNET, ethernet::wire(0, 0)]
             .map(|each| Rate((goodput * self.gain(each)) as u64));

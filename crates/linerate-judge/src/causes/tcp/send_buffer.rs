@@ -4,7 +4,7 @@ use crate::causes::network::held::SUSPECT;
 use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::{self, Buffer, held, proves};
 use crate::causes::tcp::socket_memory;
-use crate::signs::lossy::sent_again;
+use crate::signs::lossy::retransmitted_share;
 use linerate_units::Bytes;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -47,14 +47,14 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn evidence(load: &Load) -> Option<String> {
     let (flight, memory) = (load.tcp.in_flight?, load.tcp.send_memory?);
     let rtt = load.tcp.rtt?;
-    let again = sent_again(load).map_or(String::new(), |share| {
+    let repeated = retransmitted_share(load).map_or(String::new(), |share| {
         format!(
             "; {} of the bytes were retransmitted, and stay in it for one more round trip",
             percent(share)
         )
     });
     Some(format!(
-        "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}{again}"
+        "{flight} in flight from a buffer of {memory} of memory, and a round trip of {rtt}{repeated}"
     ))
 }
 
@@ -69,7 +69,7 @@ fn remedy(model: &Model, direction: Direction) -> Option<Advice> {
     larger.or_else(|| left_alone(model, direction))
 }
 
-/// Advice for a program that others made, if its buffer is far below the most that autotuning gives.
+/// Advice for connections of another program, if its send buffer is far below the most that autotuning allows.
 fn left_alone(model: &Model, direction: Direction) -> Option<Advice> {
     let host = model.host(direction.sender()).filter(|_| model.watched)?;
     let [_, _, most] = host.facts.buffers.tcp_wmem?;

@@ -1,4 +1,5 @@
-//! The memory that TCP may use is used up: by the limit of a control group, of the system, or of the socket's own queue.
+//! The memory that TCP may use is exhausted: by the limit of a control group, of the system, or of the receiving
+//! socket.
 
 use crate::causes::host::cpu_share::is_excluded;
 use crate::causes::network::held::{SUSPECT, held_back};
@@ -8,36 +9,36 @@ use crate::causes::tcp::buffer_bound::{self, Buffer, held};
 use crate::causes::tcp::buffer_bound::{UNREAD, unread_share};
 use crate::model::SocketMemory as Limit;
 use crate::signs::dropped::MOST;
-use crate::signs::lossy::{lost, sent_again};
+use crate::signs::lossy::{lost, retransmitted_share};
 use linerate_facts::advice::Kept;
 use linerate_plan::factor::Class;
 use linerate_units::Bytes;
 use linerate_units::shell::word;
 
-/// Refusals in a second from which a control group is at its limit.
+/// Minimum number of refusals per second at which a control group is at its limit.
 const OFTEN: f64 = 1.0;
 
-/// Share of a group's limit in use from which more is refused: memory is taken in batches.
+/// Minimum share of a group's limit in use, at which more is refused: the kernel takes memory in batches.
 const FULL: f64 = 0.95;
 
-/// Share of the system's limit in use from which it is taken to be under pressure, where it was so at times.
+/// Minimum share of the system's limit in use, at which its memory counts as scarce if the kernel reported that at
+/// times.
 const PRESSED: f64 = 0.5;
 
-/// Share of the readings in which the kernel saves the system's memory from which it did so throughout: another program may
-/// enter the pressure for a moment.
+/// Minimum share of readings in which the kernel saves memory, at which it did so throughout the load: another program
+/// may make memory scarce for a moment.
 const SAVING: f64 = 0.5;
 
-/// Memory that a group of segments may ask for at once, and is refused: 64 KiB of payload, and what the kernel needs for
-/// it.
+/// Memory that a group of segments may request at once, and is refused: 64 KiB of payload, and the kernel's overhead.
 const GROUP: u64 = 256 << 10;
 
-/// The least limit to set for a group: some connections over a long path.
+/// The least limit that is advised for a group: enough for some connections over a long path.
 const ROOM: u64 = 64 << 20;
 
-/// How often the limit is enlarged.
+/// Factor by which the advice enlarges a limit.
 const TIMES: u64 = 16;
 
-/// The setting of the system.
+/// The kernel setting that limits TCP's memory for the whole system.
 const SYSTEM: &str = "net.ipv4.tcp_mem";
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -62,7 +63,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     }
     match [Buffer::Receive, Buffer::Send].map(|buffer| of_buffer(model, direction, buffer)) {
         [Ok(found), _] | [_, Ok(found)] => Ok(found),
-        // What is not known comes before what is clear.
+        // An unknown fact is reported before the reason why a cause is clear.
         [Err(NoFinding::Clear(_)), other] => other,
         [first, _] => first,
     }
@@ -70,7 +71,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let factor = trial.factor()?;
-    // Each stream has a little room of its own, and half a buffer may need less than there is.
+    // Each stream has a little room of its own, and half a buffer may need less than is free.
     match factor.class() {
         Class::HalfBuffer | Class::Parallel => None,
         _ if factor == Factor::HalfSendBuffer => None,
@@ -91,7 +92,7 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     room.into_iter().collect()
 }
 
-/// The finding where the receiver has no memory for segments that arrive, and drops them.
+/// The finding that the receiver has no memory for segments that arrive, and drops them.
 fn of_queue(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let dropped = drops(load)?;
     let held = held_back(model, direction).ok()?;
@@ -102,7 +103,7 @@ fn of_queue(model: &Model, direction: Direction, load: &Load) -> Option<Answer> 
     Some(Ok(Finding::at(side, held.share, evidence).enough(true).reached(is_reached)))
 }
 
-/// The answer about the limits at the end of a buffer that holds the sender.
+/// The result for the memory limits at the end whose buffer limits the sender.
 fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
     let load = base(model, direction)?;
     let side = buffer.side(direction);
@@ -125,7 +126,7 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
     if load.socket_memory.at(direction, side).is_none() {
         return Err(lacks(model, "socket_memory", side));
     }
-    // A container does not see the limit of the system, and counts how often it was reached.
+    // A container does not see the limit of the system, but counts how often the limit was reached.
     let is_unseen =
         |limit: &Limit| limit.most.is_none() && limit.refused > 0.0 && !limit.is_saved();
     let mut limits = load.socket_memory.at(direction, side).iter().flatten();
@@ -145,11 +146,12 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
     Ok(Finding::at(side, share, evidence).enough(limit.is_of_tcp()).reached(limit.is_of_tcp()))
 }
 
-/// The share of the time that congestion control held the sender, where the receiver was short of memory: what it drops
-/// then is sent again.
+/// The share of the time in which congestion control limited the sender, if the receiver was short of memory: it then
+/// drops segments, which are retransmitted.
 fn lost_for_want(model: &Model, direction: Direction, buffer: Buffer) -> Option<f64> {
     let load = base(model, direction).ok()?;
-    let lossy = buffer == Buffer::Receive && short(load) > 0.0 && sent_again(load).is_some();
+    let lossy =
+        buffer == Buffer::Receive && short(load) > 0.0 && retransmitted_share(load).is_some();
     lossy.then(|| held_back(model, direction).ok())?.map(|held| held.share)
 }
 
@@ -158,27 +160,28 @@ impl Limit {
         self.limit == SYSTEM
     }
 
-    /// Whether it limits TCP alone. The limit of all memory of a group is often reached by cached files, which the kernel
-    /// gives back.
+    /// Whether the limit is one of TCP alone. The limit of all memory of a group is often reached by cached files,
+    /// whose memory the kernel frees when needed.
     fn is_of_tcp(&self) -> bool {
         self.is_of_system() || self.limit.contains(".tcp.")
     }
 
-    /// Whether the kernel saved the system's memory throughout the load: that may have begun long before.
+    /// Whether the kernel saved the system's memory throughout the load; it may have begun long before.
     fn is_saved(&self) -> bool {
         self.pressed.is_some_and(|share| share >= SAVING)
     }
 
-    /// Whether it was reached during the load, in which the receiving host was so often short of memory.
+    /// Whether the limit was reached during the load. `short` is how often per second the receiving host was short of
+    /// memory.
     fn is_reached(&self, short: f64) -> bool {
         let is_full = |used: Bytes, share: f64| {
             let most = self.most.map(|most| most.0 as f64 * share);
             most.is_some_and(|most| used.0 as f64 >= most)
         };
         if self.is_of_system() {
-            // Another program may have entered the pressure for a moment.
+            // Another program may have used much memory for a moment.
             let pressed = self.refused > 0.0 && is_full(self.used, PRESSED);
-            // Once under pressure, the kernel saves memory until less than the first number is in use.
+            // Once memory is scarce, the kernel saves it until less than the first number of `tcp_mem` is in use.
             self.is_saved() || pressed || is_full(self.used, 1.0)
         } else if self.is_of_tcp() {
             let once = |ever: Bytes| is_full(Bytes(ever.0.saturating_add(GROUP)), 1.0);
@@ -190,19 +193,19 @@ impl Limit {
     }
 }
 
-/// How often in a second the receiving host cut its queues down, or dropped what they had no memory for.
+/// How often per second the receiving host shrank its queues, or dropped segments for which they had no memory.
 fn short(load: &Load) -> f64 {
     let counted = load.netstat.receiver;
     let [pruned, dropped] = [counted.pruned, counted.queue_drops].map(Option::unwrap_or_default);
     pruned.max(dropped)
 }
 
-/// Whether the receiving host had no room for segments that had arrived.
+/// Whether the receiving host had no memory for segments that had arrived.
 pub(crate) fn drops_some(load: &Load) -> bool {
     short(load) > 0.0
 }
 
-/// The limit that an end has reached; that of TCP alone first.
+/// The limit that an end has reached; one of TCP alone before others.
 fn pressed(load: &Load, direction: Direction, side: Side) -> Option<&Limit> {
     let short = if side == direction.receiver() { short(load) } else { 0.0 };
     let limits = load.socket_memory.at(direction, side).iter().flatten();
@@ -222,14 +225,14 @@ pub(crate) fn holds(
     limit.map(|limit| words(side, limit))
 }
 
-/// The segments that the receiver's queue had no memory for, in words, where they are most of those that were sent again.
+/// The segments for which the receiver's queue had no memory, in words, if they are most of the retransmitted ones.
 pub(crate) fn drops(load: &Load) -> Option<String> {
     lost(load)?;
-    let (dropped, again) = load.netstat.receiver.queue_drops.zip(load.tcp.repeated)?;
-    (dropped > 0.0 && dropped >= again * MOST).then(|| {
+    let (dropped, retransmitted) = load.netstat.receiver.queue_drops.zip(load.tcp.repeated)?;
+    (dropped > 0.0 && dropped >= retransmitted * MOST).then(|| {
         format!(
             "in a second the receiving host dropped {dropped:.0} segments that it had no memory for (TCPRcvQDrop), and \
-             {again:.0} were retransmitted"
+             {retransmitted:.0} were retransmitted"
         )
     })
 }
@@ -260,7 +263,7 @@ fn words(side: Side, limit: &Limit) -> String {
     format!("{whose} {side} used up to {used}{most} that {} allows{often}", limit.limit)
 }
 
-/// What the receiving host did for want of memory.
+/// How often the receiving host was short of memory, in words.
 fn cut(load: &Load) -> Option<String> {
     let short = short(load);
     (short > 0.0).then(|| {
@@ -270,10 +273,10 @@ fn cut(load: &Load) -> Option<String> {
     })
 }
 
-/// A larger limit.
+/// Advice to raise a limit.
 fn more(side: Side, limit: &Limit) -> Advice {
     if limit.is_of_system() && limit.most.is_none() {
-        // The setting is neither shown nor to be changed here.
+        // This network namespace neither shows the setting nor allows to change it.
         return Advice::new(format!(
             "outside of this network namespace, in the first one of the machine: close connections that hold data which nobody \
              reads (`ss -tmn` shows it there), or let TCP use more memory ({SYSTEM})"
@@ -292,7 +295,7 @@ fn more(side: Side, limit: &Limit) -> Advice {
     let set = |bytes: u64| format!("echo {bytes} | sudo tee {file}");
     let most = limit.most.map_or(0, |most| most.0);
     if !limit.is_of_tcp() {
-        // It protects the whole machine: how much more it can give is for its owner to say.
+        // The limit protects the whole machine: how much more it allows is for its owner to decide.
         return Advice::new(
             "let the control group of the program use more memory, or the program use less: a container or service by its own \
              setting (--memory, MemoryMax=)",

@@ -1,4 +1,4 @@
-//! Causes of datagrams.
+//! Causes that limit loads of datagrams (UDP).
 
 pub(crate) mod datagrams;
 pub(crate) mod socket_drops;

@@ -1,4 +1,4 @@
-//! Datagrams reach the receiving host and find no room at the socket, although its reader has time.
+//! Datagrams arrive at the receiving host, but its socket has no room for them, although the reader has spare time.
 
 use crate::causes::BUSY;
 use crate::causes::host::core_bound::kept_from_its_cpu;
@@ -10,11 +10,11 @@ use linerate_facts::BufferLimits;
 use linerate_facts::advice::Kept;
 use linerate_units::Bytes;
 
-/// CPU utilization below which a reader certainly has time: drops are then due to a full buffer.
+/// CPU utilization below which a reader certainly has spare time: drops are then due to a full buffer.
 const IDLE: f64 = 0.5;
 
-/// The receive buffer to request: it holds some milliseconds of any rate that one thread can read. A small
-/// buffer a few times larger is no improvement if one group of coalesced datagrams fills it.
+/// The receive buffer to request: it holds some milliseconds of any rate that one thread can read. A buffer that is a
+/// few times larger is no improvement if one group of coalesced datagrams fills it.
 pub(crate) const ROOM: u64 = 8 << 20;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -33,10 +33,10 @@ pub(crate) static CAUSE: Cause = Cause {
 
 fn check(model: &Model, direction: Direction) -> Answer {
     let load = base(model, direction)?;
-    let Some(told) = &load.datagrams else {
+    let Some(reported) = &load.datagrams else {
         return Err(clear("a connection sends only as much as the buffer has room for"));
     };
-    let dropped = at_the_socket(model, direction, told)?;
+    let dropped = at_the_socket(model, direction, reported)?;
     let side = direction.receiver();
     let Some(busy) = wanted(&load.receivers) else {
         return Err(lacks(model, "thread", side));
@@ -51,7 +51,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         return Err(clear(format!("the receiving thread does not get its CPU: {id}")));
     }
     let memory = load.recv_memory;
-    let evidence = std::iter::once(words(told, dropped, AT_SOCKET))
+    let evidence = std::iter::once(words(reported, dropped, AT_SOCKET))
         .chain(reader(load))
         .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
         .collect();
@@ -61,7 +61,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
-        // All or some of the lost datagrams arrive.
+        // With a larger receive buffer, all or some of the lost datagrams arrive.
         Factor::LargerWindow => {
             Some(Range { low: 0.97, high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01) })
         }
@@ -84,12 +84,12 @@ fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     load.map(|load| room(model, load, direction.receiver())).into_iter().collect()
 }
 
-/// A larger buffer: the program can request it up to the host's limit; beyond that the limit must be raised.
+/// Advice for a larger buffer: the program can request one up to the host's limit; beyond, the limit must be raised.
 fn room(model: &Model, load: &Load, side: Side) -> Advice {
     let most = model.host(side).and_then(|host| host.facts.buffers.rmem_max);
-    let asked = load.recv_memory.map(|memory| memory.0 / 2);
-    match most.zip(asked) {
-        Some((most, asked)) if most > asked => Advice::new(format!(
+    let requested = load.recv_memory.map(|memory| memory.0 / 2);
+    match most.zip(requested) {
+        Some((most, requested)) if most > requested => Advice::new(format!(
             "let the receiving program set a larger buffer (SO_RCVBUF), up to the {} that {} allows",
             Bytes(most),
             side.name()

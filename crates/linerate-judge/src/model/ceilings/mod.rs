@@ -1,4 +1,4 @@
-//! The ceilings of a direction of a run: from the hosts' facts about the path, and the sizes of the packets
+//! The ceilings of one direction of a run, derived from the hosts' facts about the path and the sizes of the packets
 //! sent.
 
 mod verbs;
@@ -16,10 +16,11 @@ use linerate_plan::transport::Feature;
 use linerate_record::Host;
 use linerate_units::{Bytes, Rate};
 
-/// Highest possible goodput of a link in multiples of its ceiling, whatever the error of a measurement.
+/// Largest ratio of a link's goodput to its ceiling that errors of a measurement explain. A link that carries more is
+/// made up.
 const BEYOND: f64 = 1.02;
 
-/// The ceilings of a load in a direction.
+/// The ceilings that apply to a load in a direction.
 pub(super) fn of_load(hosts: &[Host], direction: Direction, load: &Load) -> Vec<Ceiling> {
     if load.has(Feature::Verbs) {
         return verbs::of_rdma(hosts, direction, load);
@@ -28,10 +29,10 @@ pub(super) fn of_load(hosts: &[Host], direction: Direction, load: &Load) -> Vec<
     ceilings(hosts, direction, load.packets, shapers, load.goodput.mean)
 }
 
-/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest
-/// first. Empty if no capacity or no packet size is known: no ceiling is better than a false one.
+/// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest first. Empty
+/// if no capacity or no packet size is known: no ceiling is better than a wrong one.
 ///
-/// If a link or a wire carried more than its nominal rate, that rate is wrong: a hypervisor emulates it.
+/// If a slot or a wire carried more than its nominal rate, that rate is wrong: a hypervisor emulates the device.
 pub(super) fn ceilings(
     hosts: &[Host],
     direction: Direction,
@@ -53,7 +54,7 @@ pub(super) fn ceilings(
     all
 }
 
-/// The least goodput that this stage allows if the port that carries the path is unknown. `None` if inputs of a
+/// The least goodput that this stage allows, if it is unknown which of `ports` carries the path. `None` if inputs of a
 /// ceiling are unknown; no limit if none of the ports has this stage.
 pub(crate) fn least_of(
     host: &Host,
@@ -79,7 +80,7 @@ pub(crate) fn least_of(
     Some(least)
 }
 
-/// The ceilings of what is described.
+/// The ceilings of the described parts of the path.
 fn of(description: &Description, direction: Direction) -> Vec<Ceiling> {
     let path = description.path();
     let ceilings = path.ceilings(direction).into_iter().map(|found| Ceiling {
@@ -93,7 +94,7 @@ fn of(description: &Description, direction: Direction) -> Vec<Ceiling> {
     ceilings.collect()
 }
 
-/// A shaper of the sender's own port. One that limits each stream separately is no part of the path.
+/// A shaper of the sender's own port, as a part of the path. `None` if it only limits each stream separately.
 fn shaped(shaper: &Shaping, direction: Direction, packets: Packets) -> Option<Part> {
     shaper.rate?;
     Some(Part {
@@ -106,7 +107,7 @@ fn shaped(shaper: &Shaping, direction: Direction, packets: Packets) -> Option<Pa
     })
 }
 
-/// Sizes of full packets that a wire can have.
+/// Payload and MTU of the full packets on a wire.
 #[derive(Clone, Copy)]
 struct Sizes {
     payload: u32,
@@ -119,7 +120,7 @@ impl Sizes {
         Some(Self { payload: size(packets.payload)?, mtu: size(packets.packet?)? })
     }
 
-    /// Describes the parts that packets of one size pass, with `tags` VLAN tags, over `links` links. Any
+    /// Describes the parts of the path that packets of one size pass, with `tags` VLAN tags, over `links` links. Any
     /// number of streams may share a link.
     fn describe(
         self,
@@ -146,19 +147,19 @@ impl Sizes {
 /// The Ethernet wires of an end.
 struct Ports<'a> {
     side: Side,
-    /// The port's name, or the bond's.
+    /// The name of the port, or of the bond.
     name: &'a str,
     tags: u32,
     wires: Vec<Wire<'a>>,
-    /// Whether all its packets use one of its wires.
+    /// Whether all packets that this end sends use one of its wires.
     sends_by_one: bool,
 }
 
 struct Wire<'a> {
     speed: Rate,
-    /// The links from the card to the processor; empty if unknown, or if there is no slot.
+    /// The PCIe links from the card to the processor; empty if unknown, or if there is no slot.
     crossings: Vec<Crossing<'a>>,
-    /// The slowest USB wire above it, with the name of its hub, if a hub owns it.
+    /// The slowest USB link between the adapter and the host, with the name of the hub that it belongs to, if any.
     usb: Option<(Option<&'a str>, Rate)>,
 }
 
@@ -169,7 +170,7 @@ impl<'a> Wire<'a> {
 }
 
 impl<'a> Ports<'a> {
-    /// `None` if an end has no wire of Ethernet, or one without a known speed.
+    /// The wires of a host; `None` if it has no Ethernet wire, or one whose speed is unknown.
     fn of(host: &'a Host) -> Option<Self> {
         let port = host.facts.port.as_ref().filter(|port| port.is_ethernet)?;
         let nominal = port.speed_mbps.and_then(|m| m.checked_mul(1_000_000));
@@ -202,8 +203,8 @@ impl<'a> Ports<'a> {
         })
     }
 
-    /// Describes the wires of the port. Of a bond that sends all traffic to one host by one member, only the
-    /// fastest member counts.
+    /// Describes the wires of the port. If a bond sends all traffic to one host by one member, only the fastest member
+    /// counts.
     fn describe(mut self, direction: Direction, sizes: Sizes) -> Description {
         if self.sends_by_one && self.side == direction.sender() {
             self.wires.sort_by_key(|wire| std::cmp::Reverse(wire.speed));
@@ -235,8 +236,8 @@ impl<'a> Ports<'a> {
         (Stage::Net, self.called("port"), Kind::Links(links))
     }
 
-    /// The PCI Express links at equal distance from the cards, if all of them are known. Cards behind one link
-    /// share it.
+    /// The PCIe links at equal distance from the cards, if all of them are known. Cards behind one link share that
+    /// link.
     fn slots(&self, frame_per_byte: f64) -> impl Iterator<Item = (Stage, String, Kind)> {
         let deepest = self.wires.iter().map(|w| w.crossings.len()).min();
         (0..deepest.unwrap_or(0)).filter_map(move |depth| {
@@ -260,7 +261,7 @@ impl<'a> Ports<'a> {
         })
     }
 
-    /// The USB wire that all the adapters share, if there is one. Adapters on one hub share its wire.
+    /// The USB link that all adapters share, if there is one. Adapters on one hub share its link.
     fn usb(&self, frame_per_byte: f64) -> Option<(Stage, String, Kind)> {
         let of_links: Option<Vec<_>> = self
             .wires
@@ -276,7 +277,7 @@ impl<'a> Ports<'a> {
         Some((Stage::Pcie, self.called("USB of"), Kind::Usb(usb)))
     }
 
-    /// The number of the first wire of which something is true.
+    /// Index of the first wire that meets the condition; 0 if none does.
     fn first(&self, is: impl Fn(&Wire<'_>) -> bool) -> usize {
         self.wires.iter().position(is).unwrap_or_default()
     }
@@ -294,7 +295,8 @@ fn wire<'a>(route: &'a Route, nic: &'a Nic, speed: Rate) -> Wire<'a> {
     Wire { speed, crossings, usb: nic.slowest_usb() }
 }
 
-/// Drops the links of ports that share one with the figures that ports inside the processor show by default.
+/// Removes the PCIe links of ports that share a slot, if the links show the default figures of ports inside the
+/// processor.
 fn forget_defaults(wires: &mut [Wire<'_>]) {
     let slot = |wire: &Wire<'_>| wire.crossings.first().map(|link| link.slot.address);
     let slots: Vec<_> = wires.iter().filter_map(slot).collect();
@@ -307,7 +309,7 @@ fn forget_defaults(wires: &mut [Wire<'_>]) {
     }
 }
 
-/// A link as the formulas of PCI Express need it; packets are as large as the card makes them.
+/// A link in the form of the PCIe formulas; its packets are as large as the card makes them.
 fn slot(wire: &Wire<'_>, depth: usize) -> Option<pcie::Slot> {
     let link = wire.crossings.get(depth)?.now;
     let payload = wire.crossings.first()?.device.payload;

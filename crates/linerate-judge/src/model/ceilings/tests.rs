@@ -5,7 +5,7 @@ use linerate_facts::usb::Hub;
 use linerate_facts::{HostFacts, Port};
 use linerate_units::Transfers;
 
-/// Full packets of TCP over IPv4.
+/// A full TCP packet over IPv4.
 const FULL: Packets =
     Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: Some(Bytes(1500)) };
 
@@ -83,7 +83,7 @@ fn lanes(giga: u64, width: u8) -> Option<Link> {
     Some(Link { speed: Some(Transfers(giga * 1_000_000_000)), width: Some(width) })
 }
 
-/// A card of x8 of generation 3 on `bus`, and its root port.
+/// A PCIe card of generation 3 with 8 lanes on `bus`, and its root port.
 fn pair(bus: u8, now: Option<Link>, payload: Option<u32>) -> [Device; 2] {
     let root = Device {
         address: format!("0000:00:{bus:02x}.0").parse().unwrap(),
@@ -116,7 +116,7 @@ fn nic(index: u32, pci: &str, mbps: u64) -> Nic {
     }
 }
 
-/// A near host whose route leaves by the first of these ports.
+/// A near host whose route leaves by the first one of these ports.
 fn routed(ports: Vec<Nic>, pci: &[[Device; 2]]) -> Host {
     let mut near = host(Side::Near, None, |_| {});
     let first = &ports[0];
@@ -147,7 +147,7 @@ fn a_slot_carries_less_of_what_is_read_than_its_lanes_and_knows_the_direction() 
     let sent = slot_of(host(), Direction::Forward);
     let received = slot_of(host(), Direction::Reverse);
     assert_eq!(sent.name, "near slot of eth1");
-    // 31.51 Gb/s x 256/276 and 256/280.
+    // 31.51 Gb/s x 256/276 to send, and x 256/280 to receive.
     assert_eq!(sent.rate.0 / 10_000_000, 2_922);
     assert_eq!(received.rate.0 / 10_000_000, 2_880);
     assert!(sent.least < sent.rate && received.least < received.rate);
@@ -183,9 +183,9 @@ fn a_link_that_no_card_with_such_a_port_could_have_is_made_up() {
         let found = all(&[host], Direction::Forward);
         found.iter().filter(|c| c.stage == Stage::Pcie).count()
     };
-    // x8 of generation 1 are 16 Gb/s: half of a port of 32, but not of one of 33.
+    // 8 lanes of generation 1 carry 16 Gb/s: half of a port of 32, but not of one of 33.
     assert_eq!((slots(25, 32), slots(25, 33)), (1, 0));
-    // A card that several hosts share has such links of the third generation.
+    // A card that several hosts share shows such links of generation 3.
     assert_eq!(slots(80, 200), 1);
 }
 
@@ -196,11 +196,11 @@ fn a_link_that_carried_more_than_it_could_is_made_up() {
         let found = carrying(&host, Direction::Forward, goodput);
         found.iter().filter(|c| c.stage == Stage::Pcie).count()
     };
-    // 29.2 Gb/s, and 2 % more.
+    // The slot carries 29.2 Gb/s; 2 % more is possible.
     assert_eq!((slots(29.7e9), slots(29.9e9)), (1, 0));
 }
 
-/// A card behind a switch, whose links run at these, with `change` made to the switch's upper side.
+/// The formulas for a card behind a switch, whose upper side `change` changes.
 fn behind_a_switch(change: fn(&mut Device)) -> Vec<String> {
     let [mut root, mut upper] = pair(1, lanes(8, 2), None);
     let [mut lower, card] = pair(3, lanes(8, 4), Some(256));
@@ -222,7 +222,7 @@ fn a_link_above_a_switch_is_a_ceiling_and_a_tunnel_is_none() {
     assert_eq!(cable, ["near slot of eth1", "near port eth1"]);
 }
 
-/// A port on USB, at the wires of which it hangs.
+/// The ceilings of a port on USB, with the speed of its own link and that of its hub.
 fn on_usb(own: u64, hub: Option<u64>, mbps: u64) -> Vec<Ceiling> {
     let mut port = nic(1, "", mbps);
     port.usb = Some(Rate(own * 1_000_000));
@@ -243,7 +243,7 @@ fn usb_is_a_ceiling_at_its_slowest_wire() {
         |found: Vec<Ceiling>| -> Vec<String> { found.into_iter().map(|c| c.name).collect() };
     let port = "near port eth1";
     assert_eq!(names(on_usb(5_000, None, 1_000)), [port, "near USB of eth1"]);
-    // 10 Gb/s of the adapter, and a hub at 5 Gb/s: 3.83 Gb/s.
+    // 10 Gb/s for the adapter, and a hub at 5 Gb/s, which carries 3.83 Gb/s.
     let found = on_usb(10_000, Some(5_000), 10_000);
     assert_eq!((found[0].rate.0 / 10_000_000, found[1].name.as_str()), (382, port));
     assert_eq!(names(on_usb(10_000, Some(10_000), 10_000)).len(), 2);
@@ -266,13 +266,13 @@ fn two_members_of_a_bond_share_the_wire_of_their_hub() {
 
 #[test]
 fn a_wire_that_carried_more_than_it_could_is_nominal() {
-    // A port of 1 Gb/s that a hypervisor emulates: 941 Mb/s, and 2 % more.
+    // A port of 1 Gb/s that a hypervisor emulates: 941 Mb/s, and at most 2 % more.
     let host = [host(Side::Near, Some(1_000), |_| {})];
     let wires = |goodput: f64| carrying(&host, Direction::Forward, goodput).len();
     assert_eq!((wires(0.959e9), wires(0.961e9)), (1, 0));
 }
 
-/// A bond of two ports of 10 Gb/s with these cards.
+/// A host with a bond of two ports of 10 Gb/s on these cards.
 fn bonded(mode: &str, cards: [&str; 2], pci: &[[Device; 2]]) -> Host {
     let bond = Nic {
         name: "bond0".to_owned(),
@@ -304,7 +304,7 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
     assert_eq!(one[1].rate.0 / 1_000_000, 9_414);
     let (sum, single) = (found[0].rate.0 as f64, one[0].rate.0 as f64);
     assert!((sum / single - 2.0).abs() < 1e-6, "two slots: {sum} {single}");
-    // Which member takes packets, the sender decides by their addresses, or their streams.
+    // The sender chooses the member for each packet, by its addresses or its stream.
     let by = |hash: &str, direction| {
         let mut host = bonded("802.3ad", two, &pci);
         let route = host.facts.route.as_mut().unwrap();
@@ -358,7 +358,7 @@ fn a_vlan_costs_its_tag_on_the_wire_below() {
     assert_eq!(formula, "10 Gb/s x 1448/1542");
 }
 
-/// A bridge (9) of these cards and a guest's tap.
+/// A host with a bridge (9) of these cards and the tap of a guest.
 fn bridged(mut cards: Vec<Nic>) -> Host {
     let tap = Nic {
         name: "tap0".to_owned(),

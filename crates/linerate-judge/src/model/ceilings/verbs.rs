@@ -1,5 +1,5 @@
-//! The ceilings of an RDMA load: the link of each end's port, and the links between its device and the processor. No
-//! kernel is in between.
+//! The ceilings of an RDMA load: the link of each end's port, and the PCIe links between the device and the processor.
+//! The kernel does not carry the payload.
 
 use super::{BEYOND, Ceiling, of};
 use crate::model::Load;
@@ -15,7 +15,8 @@ use linerate_plan::transport::rdma::{Addressing, Operation, Service};
 use linerate_record::Host;
 use linerate_units::Rate;
 
-/// The most goodput that the ports and slots of both ends allow, the lowest first. A device made by software has neither.
+/// The most goodput that the ports and slots of both ends allow, the lowest first. A device made by software has no
+/// ceiling.
 pub(in crate::model) fn of_rdma(hosts: &[Host], direction: Direction, load: &Load) -> Vec<Ceiling> {
     let ends = [Side::Near, Side::Far].into_iter();
     let mut all: Vec<Ceiling> = ends
@@ -33,7 +34,7 @@ pub(in crate::model) fn of_rdma(hosts: &[Host], direction: Direction, load: &Loa
     all
 }
 
-/// Describes the port and the slots of an end; `None` if the size of its packets is unknown.
+/// Describes the port and the slots of an end; `None` if the size of the load's packets is unknown.
 fn described(
     (side, end): (Side, &RdmaEnd),
     host: Option<&Host>,
@@ -65,14 +66,14 @@ fn described(
     })
 }
 
-/// Whether the network port of the device is one whose speed is nominal.
+/// Whether the network port of the device is a virtual one, whose speed is only nominal.
 fn is_emulated(end: &RdmaEnd, host: Option<&Host>) -> bool {
     let port = host.and_then(|host| host.facts.port.as_ref());
     let netdev = end.netdev.as_ref();
     port.zip(netdev).is_some_and(|(port, netdev)| port.is_virtual && port.name == netdev.name)
 }
 
-/// The packets of a request. An atomic operation carries no payload to speak of.
+/// The packets of a request. An atomic operation carries hardly any payload.
 pub(crate) fn rdma_packet(
     end: &RdmaEnd,
     host: Option<&Host>,
@@ -103,7 +104,7 @@ fn version(end: &RdmaEnd) -> Option<roce::Version> {
     }
 }
 
-/// VLAN tags of each frame, as far as the route by the same port shows them.
+/// Number of VLAN tags in each frame, as far as a route by that port shows them.
 fn tags(end: &RdmaEnd, host: Option<&Host>) -> u32 {
     let route = host.and_then(|host| host.facts.route.as_ref());
     let first = route.and_then(|route| route.ports.first());
@@ -112,7 +113,8 @@ fn tags(end: &RdmaEnd, host: Option<&Host>) -> u32 {
     route.filter(|_| same).map_or(0, Route::tags)
 }
 
-/// The links between a device and the processor, its own first. The device adds and removes the headers of packets.
+/// The PCIe links between a device and the processor, the device's own first. The device adds and removes packet
+/// headers.
 fn slots(side: Side, end: &RdmaEnd, link: Option<Link>) -> Vec<(Stage, String, Kind)> {
     let crossings = end.crossings();
     let speed = link.map(|link| Rate((link.capacity().low() * 8.0) as u64));
@@ -174,7 +176,7 @@ mod tests {
         }
     }
 
-    /// A device of generation 3 with eight lanes, and the port above it.
+    /// A device of generation 3 with eight lanes, and the PCIe port above it.
     fn in_slot(mut end: RdmaEnd) -> RdmaEnd {
         let lanes = Some(Lanes { speed: Some(Transfers(8_000_000_000)), width: Some(8) });
         let root = Device {
@@ -228,7 +230,7 @@ mod tests {
                 "far port mlx5_0",
             ),
             (load(ethernet(100), ethernet(400), "write", 1 << 20), 98.04, "near port mlx5_0"),
-            // Four bytes need more than 80 of headers.
+            // Four bytes of payload need more than 80 of headers.
             (load(edr(), edr(), "write", 4), 100.0 * 4.0 / 46.0, "near port mlx5_0"),
         ] {
             let (got, of) = lowest(&load).unwrap();
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(lowest(&load(edr(), edr(), "write", 0)), None);
         let unknown = || infiniband(4, "");
         assert_eq!(lowest(&load(unknown(), unknown(), "write", 4096)), None);
-        // One end of two is enough.
+        // A device at one end is enough for a ceiling.
         let (_, name) = lowest(&load(soft(), edr(), "write", 4096)).unwrap();
         assert_eq!(name, "far port mlx5_0");
     }

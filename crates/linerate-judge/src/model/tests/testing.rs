@@ -1,4 +1,4 @@
-//! Readings that tests of the model are made from.
+//! Readings for tests of the model.
 
 use super::TrialModel;
 use super::readings::Window;
@@ -8,10 +8,10 @@ use linerate_plan::path::Direction;
 use linerate_record::{Column, Table, TrialPlan};
 use linerate_units::stats::Interval;
 
-/// The whole second.
+/// A window of the whole second that the readings cover.
 pub(super) const WHOLE: Window = Window { from: 0, to: 1_000_000_000 };
 
-/// A trial that had an effect.
+/// A trial whose change had an effect.
 pub(super) fn trial() -> TrialModel {
     let plan = TrialPlan {
         id: 0,
@@ -35,7 +35,7 @@ pub(super) fn trial() -> TrialModel {
     }
 }
 
-/// The readings of a subject before and after a second.
+/// A table with the readings of a subject before and after one second.
 pub(super) fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {
     let column = |(metric, values): &(Metric, [i64; 2])| Column {
         name: metric.name.into(),

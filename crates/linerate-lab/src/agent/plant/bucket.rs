@@ -8,7 +8,7 @@ use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
 use crate::fault::{Depth, FaultDirection};
 
-/// The parameters of a token bucket, in bytes and bytes per second.
+/// The parameters of a token bucket: rate in bytes per second, burst and queue limit in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     rate: u64,
@@ -16,18 +16,18 @@ pub(super) struct Bucket {
     limit: u32,
 }
 
-/// Size of one group of segments as TCP sends it, in bytes; a smaller bucket has to split it.
+/// Largest group of segments that TCP sends at once, in bytes; a smaller bucket would have to split the group.
 const ONE_GROUP: u64 = 64 * 1024;
 
 impl Bucket {
-    /// Makes a bucket for a rate in bytes per second. The bounds of faults keep its sizes within 32 bits.
+    /// Makes a bucket; `rate` is in bytes per second. The bounds of faults keep burst and limit within 32 bits.
     fn of(rate: u64, burst: u64, limit: u64) -> Self {
         let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         Self { rate, burst: size(burst.max(ONE_GROUP)), limit: size(limit) }
     }
 }
 
-/// Returns the bucket of a rate limit in the network.
+/// Returns the bucket that limits the network to `rate`, with a queue of `depth`.
 pub(super) fn bucket(rate: Rate, depth: Depth) -> Bucket {
     let bytes = rate.0 / 8;
     let limit = match depth {
@@ -38,16 +38,16 @@ pub(super) fn bucket(rate: Rate, depth: Depth) -> Bucket {
     Bucket::of(bytes, bytes / 250, limit)
 }
 
-/// Makes a bucket with room for `room` bytes and a burst of 1 ms.
+/// Makes a bucket whose queue holds `room` bytes and whose burst is 1 ms at the rate.
 pub(super) fn small(rate: Rate, room: Bytes) -> Bucket {
     let bytes = rate.0 / 8;
     Bucket::of(bytes, bytes / 1000, room.0)
 }
 
-/// Ports that get a bucket, and the hosts that they are in.
+/// Ports in front of which a bucket is put, each with its namespace.
 pub(super) type Ports = Vec<(Spot, &'static str)>;
 
-/// Returns the router's ports that send in the given directions.
+/// Returns the router's ports from which packets in these directions leave.
 pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     let port = |direction: &Direction| match direction {
         Direction::Forward => (Spot::Router, "far"),
@@ -56,12 +56,12 @@ pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     directions.each().iter().map(port).collect()
 }
 
-/// Returns the port of a host.
+/// Returns the port of the host on this side.
 pub(super) fn host_port(side: Side) -> Ports {
     vec![(Spot::of(side.into()), "eth0")]
 }
 
-/// Puts the bucket in front of all ports or, if that fails for one, of none.
+/// Puts the bucket in front of all ports; if that fails for one port, no port keeps a bucket.
 pub(super) fn limit_rate(
     network: &mut Network,
     bucket: &Bucket,
@@ -71,7 +71,7 @@ pub(super) fn limit_rate(
         let netlink = &mut network.place(*spot).netlink;
         let added = netlink.add_token_bucket(port, bucket.rate, bucket.burst, bucket.limit);
         if let Err(e) = added {
-            // The first error is the one to report.
+            // A failure to remove queues is ignored: the first error is the one to report.
             let _ = remove_queues(network, &ports[..done]);
             let what = format!("cannot put a token bucket (tbf) in front of port {port}");
             return Err(LabError::step(what, &e));

@@ -8,7 +8,7 @@ use crate::agent::wire::is_on_the_wire;
 use crate::fault::{Fault, Origin};
 use crate::spec::Topology;
 
-/// Returns why the fault cannot be planted in this lab's topology.
+/// Returns the reason why the fault cannot be planted in a lab of this topology; `None` if it can.
 pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static str> {
     let needs_router = is_on_the_wire(fault)
         || matches!(
@@ -29,7 +29,8 @@ enum Place<'a> {
     Variable(Side, &'a str),
 }
 
-/// Returns whether two faults cannot be planted together because they act on the same part of the lab.
+/// Returns whether two faults cannot be planted together, because they are of one kind and act on the same part of the
+/// lab.
 pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
     kind(a) == kind(b)
         && match (place(a), place(b)) {
@@ -38,7 +39,7 @@ pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
         }
 }
 
-/// Returns the kind of a fault. Two faults of one kind, or on the same queue, exclude each other.
+/// Returns the kind of a fault, by which faults exclude each other: `queue` and `shape` use the same queue.
 fn kind(fault: &Fault) -> &'static str {
     match fault.name() {
         "queue" => "shape",

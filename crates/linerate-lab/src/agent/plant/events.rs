@@ -8,25 +8,25 @@ use linerate_units::Nanos;
 use crate::fault::Rhythm;
 use crate::spec::Host;
 
-/// Actions of planted events.
+/// Actions that planted events cause at certain times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Act {
-    /// Switch the carrier of a host's link off or on.
+    /// Switch the carrier of a host's link off (`false`) or on.
     Link(Host, bool),
     /// Stop the programs of a host.
     Stop(Host),
-    /// Let the stalled programs of a host continue.
+    /// Continue the stopped programs of a host.
     Go(Host),
 }
 
 struct Event {
     at: Instant,
     act: Act,
-    /// Period of an event; `None` if it happens once.
-    again: Option<Duration>,
+    /// Time between two beginnings of the event; `None` if it happens once.
+    period: Option<Duration>,
 }
 
-/// Next action of each event, and its time.
+/// The next action of each planted event, and its time.
 #[derive(Default)]
 pub(super) struct Events {
     events: Vec<Event>,
@@ -41,41 +41,41 @@ impl Events {
 
     pub(super) fn stall(&mut self, now: Instant, side: Side, lasting: Nanos, rhythm: Rhythm) {
         let host = Host::from(side);
-        let (first, again) = match rhythm {
+        let (first, period) = match rhythm {
             Rhythm::Once(after) => (now + after.duration(), None),
             Rhythm::Every(period) => (now + period.duration(), Some(period.duration())),
         };
-        self.add(first, Act::Stop(host), again);
-        self.add(first + lasting.duration(), Act::Go(host), again);
+        self.add(first, Act::Stop(host), period);
+        self.add(first + lasting.duration(), Act::Go(host), period);
     }
 
-    /// Removes the stalls of a host; its programs continue at once.
+    /// Removes the stalls of a host, and makes its stopped programs continue at once.
     pub(super) fn end_stalls(&mut self, now: Instant, host: Host) {
         self.events.retain(|event| event.act != Act::Stop(host) && event.act != Act::Go(host));
         self.add(now, Act::Go(host), None);
     }
 
-    /// Removes the times at which the link of a host is switched.
+    /// Removes the planned switches of the link of a host.
     pub(super) fn end_switches(&mut self, host: Host) {
         self.events.retain(|event| !matches!(event.act, Act::Link(own, _) if own == host));
     }
 
-    fn add(&mut self, at: Instant, act: Act, again: Option<Duration>) {
-        self.events.push(Event { at, act, again });
+    fn add(&mut self, at: Instant, act: Act, period: Option<Duration>) {
+        self.events.push(Event { at, act, period });
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
         self.events.iter().map(|event| event.at).min()
     }
 
-    /// Takes the actions that are due, in order.
+    /// Removes the actions that are due, and returns them in order. Periodic ones are planned again.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Act> {
         self.events.sort_by_key(|event| event.at);
         let due = self.events.partition_point(|event| event.at <= now);
         let due: Vec<Event> = self.events.drain(..due).collect();
         for event in &due {
-            if let Some(period) = event.again {
-                // Missed events are left out.
+            if let Some(period) = event.period {
+                // Beginnings that were missed are not made up for.
                 let mut at = event.at + period;
                 while at <= now {
                     at += period;
@@ -95,7 +95,7 @@ mod tests {
     const STOP: Act = Act::Stop(Host::Far);
     const GO: Act = Act::Go(Host::Far);
 
-    /// Far stops for 20 ms in every 100.
+    /// Events that stop the programs of the far host for 20 ms in every 100 ms.
     fn stalling(start: Instant) -> Events {
         let mut events = Events::default();
         let rhythm = Rhythm::Every(Nanos::from_millis(100));

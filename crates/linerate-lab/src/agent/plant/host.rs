@@ -11,7 +11,7 @@ use super::Undo;
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
 
-/// Lowers the maximum of `tcp_rmem` or `tcp_wmem` in a host.
+/// Lowers the maximum in the setting `name` of a host: `tcp_rmem` or `tcp_wmem`.
 pub(super) fn limit_buffers(
     network: &Network,
     side: Side,
@@ -27,7 +27,7 @@ pub(super) fn limit_buffers(
     Ok(Undo::Setting(spot, name, old.trim().to_owned()))
 }
 
-/// Switches the offloads of a host's port off; returns those that were on.
+/// Switches off the offloads of a host's port; returns the undo, with those that were on.
 pub(super) fn offloads_off(network: &Network, side: Side) -> Result<Undo, LabError> {
     let spot = Spot::of(side.into());
     let step = |e| LabError::step("cannot read the offloads of port eth0", &e);

@@ -33,17 +33,17 @@ enum Undo {
     Offloads(Spot, Vec<Offload>),
     /// Restore the MTU with which the ports were made.
     Mtu,
-    /// Restart the process on the wire with the effects of the other faults.
+    /// Restart the process on the wire with the remaining faults.
     Wire,
     /// Remove the limit of CPU time.
     Quota(Group),
     /// Stop these processes of the lab.
     Children(Vec<Child>),
-    /// Nothing in the network changes: only programs that are started from now on differ.
+    /// Nothing to undo in the network: the fault affects only programs that are started while it is planted.
     Nothing,
-    /// Remove the times of switching, and switch the link on.
+    /// Remove the planned switches of the link, and switch the link on.
     Link(Host),
-    /// Remove the times of stalls, and let the stalled programs continue.
+    /// Remove the planned stalls, and continue the stopped programs.
     Stall(Host),
 }
 
@@ -54,16 +54,16 @@ struct Planted {
 
 /// The faults that are planted.
 pub(super) struct Plants {
-    /// Number of the lab's outer process.
-    lab: u32,
+    /// Process id of the lab's outer process.
+    outer_pid: u32,
     planted: Vec<Planted>,
     wire: Option<Wire>,
     events: Events,
 }
 
 impl Plants {
-    pub(super) fn of(lab: u32) -> Self {
-        Self { lab, planted: Vec::new(), wire: None, events: Events::default() }
+    pub(super) fn of(outer_pid: u32) -> Self {
+        Self { outer_pid, planted: Vec::new(), wire: None, events: Events::default() }
     }
 
     pub(super) fn plant(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
@@ -132,7 +132,7 @@ impl Plants {
                 Ok(Undo::Children(both))
             }
             Fault::Quota { side, share } => {
-                let group = Group::make(self.lab, *side, *share)?;
+                let group = Group::make(self.outer_pid, *side, *share)?;
                 Ok(Undo::Quota(group))
             }
             _ => Ok(Undo::Nothing),
@@ -162,7 +162,7 @@ impl Plants {
         }
     }
 
-    /// Restarts the process on the wire with the settings of all faults, or removes the wire if there are none.
+    /// Restarts the process on the wire with the effects of all planted faults; removes the wire if no fault needs it.
     fn rewire(&mut self, network: &mut Network) -> Result<(), LabError> {
         let treatments = treatments(self.planted.iter().map(|planted| &planted.fault));
         let was_there = self.wire.is_some();
@@ -173,20 +173,20 @@ impl Plants {
             Some(treatments) => {
                 if !was_there {
                     network.insert_wire()?;
-                    self.queue_again(network)?;
+                    self.requeue(network)?;
                 }
                 self.wire = Some(Wire::start(network, treatments)?);
                 Ok(())
             }
             None if was_there => {
                 network.remove_wire()?;
-                self.queue_again(network)
+                self.requeue(network)
             }
             None => Ok(()),
         }
     }
 
-    /// Returns the environment, CPUs and group with which programs on a host are started.
+    /// Returns the environment, the CPUs and the control group with which programs on a host are started.
     pub(super) fn surroundings(&self, host: Host) -> Surroundings {
         let on = |side: Side| Host::from(side) == host;
         let mut all = Surroundings::default();
@@ -212,8 +212,8 @@ impl Plants {
         all
     }
 
-    /// Restores the queues in front of the router's port `near`, which was made again.
-    fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
+    /// Puts the queues of planted faults in front of the router's port `near` again, after the port was made anew.
+    fn requeue(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
             if let Fault::PathRate { rate, depth, directions } = planted.fault
                 && directions.each().contains(&Direction::Reverse)
@@ -230,7 +230,7 @@ impl Plants {
         self.wire.as_ref().map(Wire::forwarded).transpose()
     }
 
-    /// Returns the time of the next action.
+    /// Returns the time at which the next action is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.events.next()
     }

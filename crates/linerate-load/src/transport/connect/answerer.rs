@@ -1,7 +1,8 @@
-//! The far end of connections: it answers each with the connection's own bytes, and closes the connection first.
+//! The far end of transport `connect`: on each connection it answers the message with its own bytes, and is the first
+//! to close the connection.
 //!
-//! The state that waits for late packets (TIME_WAIT) then stays here, as with an HTTP/1.0 server, and the near end
-//! does not run out of ports.
+//! So the state that waits for late packets (TIME_WAIT) stays at the far end, as at an HTTP/1.0 server, and the near
+//! end does not run out of TCP ports.
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
 
 use std::io;
@@ -20,18 +21,18 @@ use crate::transport::abort::Abort;
 use crate::transport::line::{BLOCK, Line, MarkPart, unless_paused};
 use crate::{LoadError, Probe};
 
-/// Longest silence of a connection whose message is incomplete: its first packet may have to be retransmitted.
+/// Longest time without a byte on a connection that is not answered yet: the first packet may have to be retransmitted.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Number of answers between checks for the end mark, however many more connections wait.
+/// Number of answers between two checks for the end mark, even if more connections wait.
 const ANSWERS: u32 = 64;
 
-/// An accepted connection.
+/// A connection that was accepted and is being answered.
 struct Visit {
     stream: TcpStream,
     since: Instant,
     /// Time at which the connection last moved a byte.
     moved: Instant,
-    /// Bytes of the message that were received, and of the answer that were sent.
+    /// Bytes of the message that were received so far, and bytes of the answer that were sent so far.
     received: usize,
     sent: usize,
 }
@@ -43,7 +44,7 @@ impl Visit {
         Ok(Self { stream, since: now, moved: now, received: 0, sent: 0 })
     }
 
-    /// Receives into `message`, and answers it once it is complete; returns true once all of the answer is sent.
+    /// Receives into `message`, and sends it back once it is complete; returns true once the whole answer is sent.
     /// Blocks only briefly.
     fn go_on(&mut self, message: &mut [u8]) -> io::Result<bool> {
         let fd = self.stream.as_fd();
@@ -78,7 +79,7 @@ impl Visit {
     }
 }
 
-/// Worker that answers connections.
+/// Worker that answers the message of each connection.
 pub(super) struct ConnectAnswerer {
     line: Line,
     door: Door,
@@ -86,7 +87,7 @@ pub(super) struct ConnectAnswerer {
     message: Pages,
     mark: MarkPart,
     visit: Option<Visit>,
-    /// Number of answers since the last check for the end mark.
+    /// Number of answers since the end mark was last looked for.
     answers: u32,
     ended: bool,
 }
@@ -105,14 +106,14 @@ impl ConnectAnswerer {
         }
     }
 
-    /// Continues with the accepted connection, if there is one; returns true once it is answered.
+    /// Continues with the accepted connection, if there is one; returns true once its message is answered.
     fn go_on(&mut self) -> bool {
         let Some(mut visit) = self.visit.take() else {
             return false;
         };
         match visit.go_on(self.message.bytes_mut()) {
             Ok(true) => true,
-            // The connection is closed or too slow: the near end counts the missing answer.
+            // The connection failed or is too slow and is dropped: the near end counts the missing answer.
             Err(_) => false,
             Ok(false) if visit.is_late() => false,
             Ok(false) => {

@@ -1,8 +1,8 @@
-//! The near end of connections. For each message it makes a connection, sends the message, receives the answer and
-//! closes the connection.
+//! The near end of transport `connect`. For each message it makes a connection, sends the message, receives the answer
+//! and closes the connection.
 //!
-//! The measured time ends with the last byte of the answer. The next connection is made once the far end has closed
-//! this one, or after a timeout.
+//! The round trip ends with the last byte of the answer. The next connection is made once the far end has closed the
+//! current one, or after a timeout.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,33 +21,33 @@ use crate::transport::abort::Abort;
 use crate::transport::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
 use crate::{LoadError, Probe};
 
-/// Longest life of a connection: the first packet is retransmitted after 1, 3 and 7 s.
+/// Longest time of a connection attempt with its answer: the first packet is retransmitted after 1, 3 and 7 s.
 //= https://www.rfc-editor.org/rfc/rfc6298#section-2
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after a connection that failed.
 const REST: Duration = Duration::from_millis(1);
 
-/// The progress of a connection.
+/// What is being done on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// The message is being sent; the value is the number of bytes sent.
+    /// The message is being sent; the value is the number of bytes sent so far.
     Sending(usize),
-    /// The answer is awaited; the value is the number of bytes received.
+    /// The answer is waited for; the value is the number of bytes received so far.
     Waiting(usize),
-    /// The answer has arrived, and the far end is closing the connection.
+    /// The answer was received, and the far end is to close the connection.
     Closing,
     Closed,
 }
 
-/// A connection in progress.
+/// A connection and its current stage.
 struct Call {
     fd: OwnedFd,
     stage: Stage,
 }
 
 impl Call {
-    /// Continues to the next stage, or blocks briefly.
+    /// Continues with the connection's current stage. Blocks only briefly.
     fn go_on(&mut self, to: &SocketAddr, message: &[u8], answer: &mut [u8]) -> io::Result<()> {
         let fd = self.fd.as_fd();
         self.stage = match self.stage {
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-/// Near end that makes connections, and receives the answers.
+/// Near end that makes a connection for each message, and receives the answer.
 pub(super) struct ConnectAsker {
     line: Line,
     to: SocketAddr,
@@ -87,9 +87,9 @@ pub(super) struct ConnectAsker {
     answer: Pages,
     size: u32,
     mark: MarkPart,
-    /// Current connection; `None` before the first, and once one is closed or lost.
+    /// Current connection; `None` before the first one, and after a connection was closed or lost.
     call: Option<Call>,
-    /// Time at which the answer on the current connection was complete.
+    /// Time at which the answer on the current connection was completely received.
     answered_at: u64,
     sent: u64,
     answered: u64,
@@ -113,13 +113,13 @@ impl ConnectAsker {
         }
     }
 
-    /// Returns whether the previous connection is closed, or was waited for long enough. Blocks only briefly.
+    /// Returns whether the previous connection is closed, or its timeout has passed. Blocks only briefly.
     fn is_closed(&mut self) -> bool {
         let Some(call) = &mut self.call else {
             return true;
         };
         if call.stage == Stage::Closing {
-            // Any error ends the connection.
+            // An error also means that the connection has ended.
             let _ = call.go_on(&self.to, self.message.bytes(), self.answer.bytes_mut());
             let waited = || clock::now().saturating_sub(self.answered_at);
             if call.stage == Stage::Closing && waited() <= closed_loop::ENDING {
@@ -131,7 +131,7 @@ impl ConnectAsker {
     }
 }
 
-/// Makes a socket for a connection. Its calls block only briefly.
+/// Makes a socket for a connection to `to`. Its calls block only briefly.
 fn socket_to(to: &SocketAddr) -> io::Result<OwnedFd> {
     let fd = socket_with(
         socket::family(to),
@@ -162,7 +162,7 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Makes the socket. The time of a connection begins later, with its first packet.
+    /// Makes the socket of the next connection. The round trip begins later, with the connection's first packet.
     #[inline]
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
         if !self.is_closed() {
@@ -177,7 +177,7 @@ impl Asker for ConnectAsker {
         0
     }
 
-    /// The packets are sent when the answer is awaited.
+    /// Only counts the message: `receive` connects and sends its bytes.
     #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
         self.sent += 1;
@@ -192,7 +192,8 @@ impl Asker for ConnectAsker {
                 Ok(()) => {}
                 Err(e) if is_lost(&e) => {
                     self.call = None;
-                    // A far end that has gone also refuses connections.
+                    // If the far end has gone, it also refuses connections: then the data connection is closed, which
+                    // is an error.
                     self.line.receive(&mut [0], false)?;
                     std::thread::sleep(REST);
                     break;
@@ -212,7 +213,8 @@ impl Asker for ConnectAsker {
         Ok(())
     }
 
-    /// Connections are made one after another. An open loop, which waits for several events, is refused.
+    /// Connections are made one after the other, so this is not needed: open loop, which waits for several events, is
+    /// refused.
     fn ready(&mut self, wanted: bool, _: Duration) -> Result<[bool; 2], LoadError> {
         Ok([true, wanted])
     }

@@ -1,8 +1,8 @@
-//! The meeting point of a stream's connections: a listener of the far end, whose port it sends over the
-//! stream's data connection.
+//! How the ends of transport `connect` find each other: the far end listens, and sends its TCP port over the stream's
+//! data connection.
 //!
-//! One connection is made before the first step. It shows whether connections arrive, and from which address: a
-//! firewall may let only the port of `serve` through, and a proxy may send them from elsewhere.
+//! One connection is made before the first step. It shows whether connections can be made, and from which address they
+//! arrive: a firewall may permit only the TCP port of `serve`, and a proxy may connect from another address.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -16,24 +16,24 @@ use crate::LoadError;
 use crate::transport::at_port;
 use crate::transport::line::{BLOCK, Line, is_pause};
 
-/// Time for the other end to report its port, and again for the first connection.
+/// Longest wait until the other end has reported its TCP port, and again for the first connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Error text for a cancelled set.
+/// Error text for a set that was cancelled.
 const GIVEN_UP: &str = "it was given up before the first connection was made";
-/// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
+/// Time without a packet after which the data connection is probed: shorter than the timeouts of firewalls and address
 /// translators on the path.
 const KEPT_ALIVE: Duration = Duration::from_secs(30);
-/// Answer to the first connection.
+/// Byte that the far end sends on the first connection.
 const HERE: [u8; 1] = [1];
 
-/// Callback that returns whether the set was cancelled. It is called each time that a call ended without a result.
-pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
+/// Callback that returns whether the set was cancelled. It is called each time a call has ended without a result.
+pub(super) type GivenUp<'a> = &'a dyn Fn() -> bool;
 
-/// A listener for the other end of one data connection.
+/// A listening socket for the connections of one stream.
 #[derive(Debug)]
 pub(super) struct Door {
     listener: TcpListener,
-    /// Address from which this stream's connections come; connections from other addresses are closed.
+    /// Address from which connections of this stream arrive; connections from other addresses are closed.
     from: IpAddr,
 }
 
@@ -47,8 +47,8 @@ impl Door {
         }
     }
 
-    /// Accepts the first connection, unless the set is cancelled before.
-    fn greet(&self, given_up: Asked<'_>) -> io::Result<()> {
+    /// Accepts the first connection and answers it, unless the set is cancelled before.
+    fn greet(&self, given_up: GivenUp<'_>) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if let Some(mut stream) = self.accept()? {
@@ -62,7 +62,7 @@ impl Door {
     }
 }
 
-/// Returns whether an error concerns one failed connection, not the listener.
+/// Returns whether an error of `accept` concerns one failed connection, not the listening socket.
 //= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
 fn is_of_the_caller(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionAborted
@@ -70,18 +70,18 @@ fn is_of_the_caller(error: &io::Error) -> bool {
         || crate::transport::icmp::is_of_the_path(error)
 }
 
-/// Listens at the address of `line`, and sends the port to the other end.
-pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> {
+/// Listens at the local address of `line`, sends the TCP port to the other end, and waits for the first connection.
+pub(super) fn open(line: &Line, given_up: GivenUp<'_>) -> Result<Door, LoadError> {
     let failed = |call| move |e: io::Error| line.failed(call, e);
     keep_alive(line)?;
     let (own, other) = (line.local()?, line.peer()?);
     let listener = TcpListener::bind(at_port(own, 0)).map_err(failed("listen"))?;
     socket::set_timeouts(listener.as_fd(), BLOCK).map_err(failed("setsockopt"))?;
     let port = listener.local_addr().map_err(failed("getsockname"))?.port();
-    let told = port.to_be_bytes();
+    let reported = port.to_be_bytes();
     let (mut at, until) = (0, Instant::now() + PATIENCE);
-    while at < told.len() {
-        at += line.send(&told[at..], false)?;
+    while at < reported.len() {
+        at += line.send(&reported[at..], false)?;
         in_time(line, until, given_up)?;
     }
     let from = other.ip().to_canonical();
@@ -94,16 +94,16 @@ pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> 
     Ok(door)
 }
 
-/// Returns the address at which the other end of `line` listens, once a connection has reached it.
-pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
+/// Returns the address at which the other end of `line` listens, after connecting to it once.
+pub(super) fn find(line: &Line, given_up: GivenUp<'_>) -> Result<SocketAddr, LoadError> {
     keep_alive(line)?;
-    let mut told = [0; 2];
+    let mut reported = [0; 2];
     let (mut at, until) = (0, Instant::now() + PATIENCE);
-    while at < told.len() {
-        at += line.receive(&mut told[at..], true)?;
+    while at < reported.len() {
+        at += line.receive(&mut reported[at..], true)?;
         in_time(line, until, given_up)?;
     }
-    let to = at_port(line.peer()?, u16::from_be_bytes(told));
+    let to = at_port(line.peer()?, u16::from_be_bytes(reported));
     match visit(&to) {
         Ok(()) => Ok(to),
         Err(e) if is_lost(&e) => Err(LoadError::Failed {
@@ -114,15 +114,15 @@ pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadE
     }
 }
 
-/// Makes the first connection.
+/// Makes the first connection, and waits for the byte that the far end sends.
 fn visit(to: &SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.read_exact(&mut [0; HERE.len()])
 }
 
-/// Returns whether an error concerns only one connection, because of the path or the other end; the next one may
-/// succeed.
+/// Returns whether an error concerns only this connection, because of the path or the other end; the next connection
+/// may succeed.
 pub(super) fn is_lost(error: &io::Error) -> bool {
     let of_a_connection = matches!(
         error.kind(),
@@ -145,7 +145,7 @@ fn keep_alive(line: &Line) -> Result<(), LoadError> {
     kept.map_err(|e| line.failed("setsockopt", e.into()))
 }
 
-fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadError> {
+fn in_time(line: &Line, until: Instant, given_up: GivenUp<'_>) -> Result<(), LoadError> {
     if given_up() {
         return Err(line.garbled(GIVEN_UP));
     }

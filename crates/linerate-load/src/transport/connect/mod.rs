@@ -1,9 +1,9 @@
-//! Connections: a round trip opens a connection, sends a message, receives its answer, and closes the
-//! connection.
+//! Transport `connect`: each round trip makes a new TCP connection, sends a message, receives its answer, and closes
+//! the connection.
 //!
-//! Each stream has a data connection as TCP does, which has proved the session. Over it the far end sends the
-//! port of its listener, and the near end sends the end of a step. Payload counts the answered messages; no
-//! goodput is derived from it.
+//! Each stream also has a data connection, which belongs to the session as those of TCP do. Over the data connection
+//! the far end sends the TCP port at which it listens, and the near end sends the end mark of a step. Payload is that
+//! of the answered messages; no goodput is derived from it.
 
 mod answerer;
 mod asker;
@@ -24,10 +24,10 @@ use crate::{LoadError, Worker};
 
 /// Most streams of one set.
 const STREAMS_MAX: u32 = 64;
-/// Largest message in bytes: larger ones would time the transfer instead of the connection.
+/// Largest message in bytes: with larger ones, the time would be that of the transfer and not of the connection.
 const SIZE_MAX: u64 = 16 * 1024;
 
-/// Transport of one connection per message.
+/// Transport that makes one connection per message.
 pub(super) struct Connect;
 
 impl Transport for Connect {
@@ -36,7 +36,7 @@ impl Transport for Connect {
     }
 
     fn descriptors(&self) -> u32 {
-        // The descriptors are the data connection, the listener and a connection.
+        // Per stream: the data connection, the listening socket and one connection.
         3
     }
 
@@ -55,7 +55,7 @@ impl Transport for Connect {
     }
 }
 
-/// Connects one end of a set.
+/// Makes the workers of one end of a set: finds the other end for each stream.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
     let Pattern::PingPong { size, interval } = plan.pattern else {
         return Err(stream_of_payload());
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The two ends of a data connection, near and far.
+    /// Makes the two ends of a data connection, near and far.
     fn lines() -> [Line; 2] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -148,7 +148,7 @@ mod tests {
         [near, far].map(|stream| Line::new(stream.into(), 0, 0).unwrap())
     }
 
-    /// A connection from another address of this machine.
+    /// Connects from another address of this machine.
     fn stranger(to: SocketAddr) -> TcpStream {
         let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&fd, &SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         fd.into()
     }
 
-    /// Lets an end do `ops` operations, then waits for its end; the payload that it moved.
+    /// Lets a worker execute `ops` operations, and then waits until it has ended; returns the payload that it moved.
     fn work(mut worker: impl Worker, op: Op, ops: u32) -> u32 {
         let advice = Arc::new(Advice::new(1, 1));
         worker.begin(&advice).unwrap();
@@ -173,7 +173,7 @@ mod tests {
         moved(&done)
     }
 
-    /// The near end, with messages of 3 B.
+    /// Makes the near end, with messages of 3 bytes.
     fn caller(line: Line, to: SocketAddr) -> ClosedLoop<ConnectAsker> {
         ClosedLoop::new(ConnectAsker::new(line, to, 3), Nanos(0), false)
     }
@@ -196,16 +196,16 @@ mod tests {
                 assert!(e.to_string().contains("was given up"), "{e}");
             }
         }
-        // No connection arrives, and the set is given up while the door is open. The near end does not wait
-        // either for a far end that sends no port.
+        // The set is given up while the far end waits for the first connection. The near end gives up too, if the far
+        // end sends no port.
         let [near, far] = lines();
-        let asked = std::cell::Cell::new(0);
-        let later = || asked.replace(asked.get() + 1) > 2;
+        let requested = std::cell::Cell::new(0);
+        let later = || requested.replace(requested.get() + 1) > 2;
         let why = meeting::open(&far, &later).unwrap_err().to_string();
         assert!(why.contains("was given up"), "{why}");
-        let mut told = [0; 2];
-        assert_eq!(near.receive(&mut told, true).unwrap(), 2);
-        asked.set(0);
+        let mut reported = [0; 2];
+        assert_eq!(near.receive(&mut reported, true).unwrap(), 2);
+        requested.set(0);
         let why = meeting::find(&near, &later).unwrap_err().to_string();
         assert!(why.contains("was given up"), "{why}");
     }
@@ -302,7 +302,7 @@ mod tests {
             let mut message = [0; 3];
             stream.read_exact(&mut message).unwrap();
             stream.write_all(&message).unwrap();
-            // It stays open until the near end has closed it.
+            // The connection stays open until the near end has closed it.
             let _ = stream.read(&mut [0]);
         });
         let mut caller = caller(near, to);

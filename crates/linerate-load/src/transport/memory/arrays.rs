@@ -1,4 +1,4 @@
-//! The arrays of a thread, and how they are accessed.
+//! The arrays of one thread, and how operations access them.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -13,31 +13,31 @@ use super::Place;
 use crate::pattern::operations::Target;
 use crate::{LoadError, Probe};
 
-/// Bytes that one call moves. With the first size, `memcpy` of glibc uses string instructions on processors that have
-/// fast ones. With the second size, `memcpy` bypasses the caches if the size is at least three quarters of a
-/// last-level cache. Which is faster depends on the processor: 15.1 and 13.1 GB/s on an EPYC 9004 guest, measured in
-/// turn. The second size is limited so that a stop is noticed: 64 ms at 1 GB/s.
+/// Sizes of the pieces in which arrays are accessed, in bytes. With the first size, `memcpy` of glibc uses string
+/// instructions on processors that execute them fast. With the second size, `memcpy` bypasses the caches if the size is
+/// at least three quarters of a last-level cache. Which one is faster depends on the processor: 15.1 and 13.1 GB/s on
+/// an EPYC 9004 guest, measured in turn. The second size is limited so that a stop is noticed: 64 ms at 1 GB/s.
 //= glibc, sysdeps/x86/dl-cacheinfo.h: rep_movsb_threshold, rep_movsb_stop_threshold, non_temporal_threshold
 const PIECES: [usize; 2] = [256 << 10, 64 << 20];
-/// Number of trials of each size, and the most bytes of a trial.
+/// Number of tries of each piece size, and the most bytes that one try accesses.
 const TRIALS: usize = 3;
 const TRIED: u64 = 256 << 20;
-/// Fewest bytes of an operation: smaller arrays are accessed repeatedly, so that calls cost little.
+/// Fewest bytes of an operation: an operation accesses smaller arrays several times, so that calls cost little.
 const LEAST: usize = 256 << 10;
 
 /// The arrays of a thread.
 pub(super) struct Arrays {
     place: Place,
     size: Bytes,
-    /// Kind of operations.
+    /// Kind of access: read, write or copy.
     access: Access,
-    /// Array that is read or written. Before the first step, neither this array nor the other one exists.
+    /// Array that is read or written, or from which copies are read; `None` before the first step.
     main: Option<Array>,
-    /// Array to which copies are written.
+    /// Array to which copies are written; `None` for other kinds of access.
     copied: Option<Array>,
-    /// Bytes of each piece except the last.
+    /// Size of a piece in bytes. The last piece of an array may be smaller.
     piece: usize,
-    /// Offset of the next piece.
+    /// Offset of the next piece in the arrays.
     at: usize,
 }
 
@@ -46,7 +46,7 @@ impl Arrays {
         Self { place, size, access, main: None, copied: None, piece: PIECES[0], at: 0 }
     }
 
-    /// Makes the arrays, and chooses the size of pieces.
+    /// Allocates the arrays, and chooses the piece size that is faster.
     fn make(&mut self) -> Result<(), LoadError> {
         self.main = Some(self.place.array(self.size)?);
         if self.access == Access::Copy {
@@ -63,7 +63,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// Returns the time to access the arrays, or a part of them, in nanoseconds.
+    /// Accesses the arrays, at most `TRIED` bytes, in pieces of this size; returns the time in nanoseconds.
     fn try_out(&mut self, piece: usize) -> u64 {
         (self.piece, self.at) = (piece, 0);
         let began = clock::now();
@@ -74,14 +74,14 @@ impl Arrays {
         clock::now() - began
     }
 
-    /// Returns the next piece of arrays that are `len` bytes long.
+    /// Returns the range of the next piece in arrays of `len` bytes.
     fn turn(&mut self, len: usize) -> Range<usize> {
         let piece = self.at..len.min(self.at + self.piece);
         self.at = if piece.end == len { 0 } else { piece.end };
         piece
     }
 
-    /// Accesses the next pieces; returns their bytes, which are more than zero.
+    /// Accesses the next pieces; returns their size in bytes, which is more than zero.
     fn go_on(&mut self, access: Access) -> u32 {
         let len = self.main.as_ref().map_or(0, |array| array.len());
         let mut moved = 0;
@@ -89,7 +89,7 @@ impl Arrays {
             let piece = self.turn(len);
             moved += piece.len().max(1);
             match (access, &mut self.main, &mut self.copied) {
-                // The compiler would remove accesses whose result is unused.
+                // `black_box` keeps the compiler from removing accesses whose result is unused.
                 (Access::Write, Some(main), _) => black_box(&mut main[piece]).fill(0x5a),
                 (Access::Copy, Some(main), Some(copied)) => {
                     black_box(&mut copied[piece.clone()]).copy_from_slice(&main[piece]);

@@ -1,7 +1,7 @@
-//! The latency of a load from memory whose result is the address of the next one.
+//! The latency of dependent loads: each load from memory returns the address of the next one.
 //!
-//! A single load is shorter than reading the clock, so batches of loads are timed. Each batch is one sample:
-//! the mean of its loads. A slow single load does not show in the distribution. The mean of all loads is exact.
+//! A single load takes less time than reading the clock, so batches of loads are timed. Each batch gives one sample:
+//! the mean of its loads. So the distribution does not show a single slow load, but the mean of all loads is exact.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::times::Times;
 use crate::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worker};
 use linerate_facts::memory::BATCH;
 
-/// Worker that loads from one address after another.
+/// Worker that follows a chain of addresses in memory.
 pub(super) struct Chase {
     place: Place,
     size: Bytes,
@@ -65,7 +65,8 @@ impl Worker for Chase {
         for op in ops {
             chain.follow(BATCH);
             let to = clock::now();
-            // The start of a batch decides whether it counts: a batch that ends after the washout began in it.
+            // A batch counts if it began in the time that counts, so that none is included that began during the
+            // washout.
             if self.advice.counts(from) {
                 let each = (to - from + BATCH as u64 / 2) / BATCH as u64;
                 self.times.record(each.max(1), 1);

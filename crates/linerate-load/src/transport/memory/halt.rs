@@ -1,11 +1,11 @@
-//! A flag that ends the preparation of arrays when a step is aborted.
+//! A flag that stops the preparation of arrays when a step is aborted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::{LoadError, Probe};
 
-/// Flag that says whether the step of a thread was aborted. Clones share it.
+/// Flag that is set when the step of a thread is aborted. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halt(Arc<AtomicBool>);
 
@@ -24,7 +24,7 @@ impl Halt {
         Err(LoadError::Protocol { what })
     }
 
-    /// Returns a probe with which another thread can abort. Memory has no counters to read.
+    /// Returns a probe through which another thread can abort the step. Memory has no counters to read.
     pub(super) fn probes(&self) -> Vec<Box<dyn Probe>> {
         vec![Box::new(self.clone())]
     }

@@ -1,9 +1,9 @@
-//! The memory of this host: the rate at which a thread can read, write or copy, and the latency of dependent
+//! Transport `memory`: the rate at which threads of this host read, write or copy memory, and the latency of dependent
 //! loads.
 //!
-//! Each thread has its own arrays. It touches them first, so that their pages are on the node of its CPU or on
-//! the requested node. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the size that is
-//! faster on this processor. A copy has two arrays, and each byte counts once.
+//! Each thread has its own arrays. It writes to each page first, so that the pages are on the NUMA node of the thread's
+//! CPU or on the requested node. Copies use `memcpy` and writes `memset`, as programs do, in pieces of the size that is
+//! faster on this processor. A copy has two arrays, but each copied byte counts once.
 
 mod arrays;
 mod chase;
@@ -32,16 +32,16 @@ use linerate_host::{self as host, Live, Room};
 
 pub use size::{room_for, sizes};
 
-/// Size of an element that is loaded: an address.
+/// Size of an address, which is what a dependent load reads.
 pub const LOAD: Bytes = Bytes(8);
-/// Number of pages of each array whose node is checked.
+/// Most pages of each array whose NUMA node is checked.
 const PAGES: usize = 1 << 16;
-/// Bytes that are touched between checks whether the step was aborted: 64 ms at 1 GB/s.
+/// Number of bytes that are filled between two checks whether the step was aborted: 64 ms at 1 GB/s.
 const PIECE: usize = 64 << 20;
-/// Unit of memory that is filled with content of its own: the smallest page of any processor.
+/// Interval in bytes at which the content of an array differs: the smallest page size of any processor.
 const PAGE: usize = 4096;
 
-/// Transport that moves bytes within this host.
+/// Transport that accesses the memory of this host.
 pub(super) struct Memory;
 
 impl Transport for Memory {
@@ -63,7 +63,7 @@ impl Transport for Memory {
     }
 }
 
-/// Returns the memory of this host that this process may use.
+/// Returns how much memory of this host this process may use.
 pub fn room() -> Room {
     let allowed = thread::allowed_cpus().unwrap_or_default();
     Room {
@@ -82,7 +82,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
             Pattern::Operations { access } => {
                 Box::new(Operations::new(Arrays::new(place, size, access)))
             }
-            // Plans with streams were refused before.
+            // Plans with streams of payload were refused before.
             Pattern::PingPong { .. } | Pattern::Stream { .. } => Box::new(Chase::new(place, size)),
         }
     };
@@ -97,7 +97,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
     })
 }
 
-/// Returns how many arrays a plan needs for each thread.
+/// Returns how many arrays each thread of a plan needs.
 fn arrays_of(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Operations { access: Access::Copy } => 2,
@@ -105,44 +105,46 @@ fn arrays_of(pattern: Pattern) -> u64 {
     }
 }
 
-/// Returns the requested node, if it has memory.
+/// Returns the NUMA node that the plan requests, if that node has memory.
 fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
-    let Some(asked) = plan.knobs.options.number(MEMORY_NODE.key) else {
+    let Some(requested) = plan.knobs.options.number(MEMORY_NODE.key) else {
         return Ok(None);
     };
-    // A kernel without NUMA nodes counts as one node.
+    // A kernel without NUMA counts as having node 0.
     let known: Vec<u32> = match room.nodes.as_slice() {
         [] => vec![0],
         nodes => nodes.iter().map(|(id, _)| *id).collect(),
     };
-    let found = known.iter().find(|id| u64::from(**id) == asked);
+    let found = known.iter().find(|id| u64::from(**id) == requested);
     if found.is_none() {
         let list: Vec<String> = known.iter().map(u32::to_string).collect();
-        let what =
-            format!("NUMA node {asked} has no memory here; nodes with memory: {}", list.join(", "));
+        let what = format!(
+            "NUMA node {requested} has no memory here; nodes with memory: {}",
+            list.join(", ")
+        );
         return Err(LoadError::Unsupported { what });
     }
     Ok(found.copied())
 }
 
-/// Stream that uses the memory, and the node of that memory.
+/// Which stream uses the arrays, and on which node their memory should be.
 #[derive(Debug, Clone)]
 struct Place {
     stream: u32,
     /// Requested node; `None` for the thread's own node.
     node: Option<u32>,
-    /// Whether the host has several nodes.
+    /// Whether the host has several NUMA nodes with memory.
     several: bool,
     halt: Halt,
 }
 
 impl Place {
-    /// Allocates an array and touches its pages. Must be called on the thread that uses it.
+    /// Allocates an array and fills its pages. It must be called on the thread that uses the array.
     fn array(&self, size: Bytes) -> Result<Array, LoadError> {
         let call = |call, source| LoadError::Call { call, stream: self.stream, source };
         let len = usize::try_from(size.0).unwrap_or(usize::MAX);
         let mut array = Array::new(len).map_err(|source| call("mmap", source))?;
-        // If the node is the only one, it is not requested, because a container may forbid the call.
+        // The only node is not requested, because a container may forbid the call.
         if let Some(node) = self.node.filter(|_| self.several) {
             array.prefer(node).map_err(|error| LoadError::Unsupported {
                 what: format!(
@@ -157,7 +159,7 @@ impl Place {
         Ok(array)
     }
 
-    /// Reports memory that is on another node, or whose node cannot be read.
+    /// Reports memory that is not on the wanted node, or whose node cannot be read.
     fn astray<'a>(&self, arrays: impl IntoIterator<Item = &'a Array>) -> Option<Gap> {
         let wanted = self.node.or_else(array::node_here)?;
         if !self.several {
@@ -176,8 +178,8 @@ impl Place {
     }
 }
 
-/// Touches every page. Each begins with its own address: equal pages could be merged by the kernel (KSM) or a
-/// hypervisor, and all of them would then be read from one place.
+/// Writes to every page. Each page begins with its own address: equal pages could be merged by the kernel (KSM) or a
+/// hypervisor, and reads of all of them would then access the same memory.
 fn fill(piece: &mut [u8]) {
     piece.fill(1);
     for page in piece.chunks_mut(PAGE) {
@@ -186,7 +188,7 @@ fn fill(piece: &mut [u8]) {
     }
 }
 
-/// Reports that the kernel does not say on which node pages are.
+/// Makes the gap that the NUMA node of pages cannot be read.
 fn untold(error: &io::Error) -> Gap {
     let why = format!("the NUMA node of its pages cannot be read (move_pages): {error}");
     let mut gap = refused(MEMORY_NODE.key, &why);
@@ -196,7 +198,7 @@ fn untold(error: &io::Error) -> Gap {
     gap
 }
 
-/// Reports that not all of the checked pages are on the requested node.
+/// Makes the gap that some of the checked pages are not on the wanted node; `None` if all are.
 fn elsewhere(wanted: u32, right: u64, all: u64) -> Option<Gap> {
     let others = all.saturating_sub(right);
     let why = format!("{others} of {all} pages that were checked are not on node {wanted}");
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_node_without_memory_is_refused_with_those_that_have_some() {
-        let asked = |node: u64, nodes: &[u32]| {
+        let requested = |node: u64, nodes: &[u32]| {
             let mut plan = plan(COPY, 4096);
             plan.knobs.options = Options::default();
             plan.knobs.options.set("memory-node", Setting::Number(node));
@@ -264,10 +266,10 @@ mod tests {
                 Room { nodes: nodes.iter().map(|id| (*id, None)).collect(), ..Room::default() };
             node_of(&plan, &room).map_err(|error| error.to_string())
         };
-        assert_eq!(asked(2, &[0, 2]), Ok(Some(2)));
-        assert_eq!(asked(0, &[]), Ok(Some(0)));
-        assert!(asked(1, &[0, 2]).unwrap_err().ends_with("memory: 0, 2"));
-        assert!(asked(1, &[]).is_err());
+        assert_eq!(requested(2, &[0, 2]), Ok(Some(2)));
+        assert_eq!(requested(0, &[]), Ok(Some(0)));
+        assert!(requested(1, &[0, 2]).unwrap_err().ends_with("memory: 0, 2"));
+        assert!(requested(1, &[]).is_err());
         let unasked = node_of(&plan(COPY, 1), &Room::default());
         assert_eq!(unasked.unwrap(), None);
     }
@@ -303,7 +305,7 @@ mod tests {
         }
     }
 
-    /// A worker of a set, ready for operations.
+    /// Makes a worker of a set, ready for operations.
     fn worker(plan: &SetPlan) -> Box<dyn Worker> {
         let prepared = Memory.prepare(Side::Near, plan).unwrap();
         let connected = prepared.connect(&Vec::new(), &mut NoLines(&Subject::Host)).unwrap();
@@ -330,7 +332,7 @@ mod tests {
                 let mut worker = worker(&plan(Pattern::Operations { access }, size));
                 for _ in 0..3 {
                     let bytes = moved(&mut *worker, Op::Access(access));
-                    // Whole arrays, again and again where they are small.
+                    // Operations access whole arrays, small arrays several times.
                     assert!(bytes >= size.min(256 * 1024), "{access:?} {size}: {bytes}");
                     assert_eq!(bytes % size, 0, "{access:?} {size}: {bytes}");
                 }

@@ -1,4 +1,4 @@
-//! The choice of the size of arrays.
+//! Chooses the size of the arrays.
 
 use linerate_facts::Gap;
 use linerate_facts::memory::CACHES;
@@ -9,20 +9,20 @@ use super::{arrays_of, refused};
 use crate::LoadError;
 use linerate_host::Room;
 
-/// Smallest array: a cache line, which a processor reads from memory at once.
+/// Smallest array: a cache line, the unit in which a processor reads memory.
 const LEAST: Bytes = Bytes(64);
-/// Most memory that the threads of one CPU prepare before a step, which waits 45 s for them. Arrays are filled, with
-/// a page fault for each page: 0.8 GB/s suffice. A chain is written line by line in random order: 2 million lines a
-/// second suffice, 500 ns for each.
+/// Most memory that the threads of one CPU prepare before a step, which waits 45 s for them. An array is filled, with a
+/// page fault for each page: 0.8 GB/s are fast enough. A chain for dependent loads is written line by line in random
+/// order: 2 million lines per second are enough, 500 ns for each.
 const PREPARED: Bytes = Bytes(32 << 30);
 const CHAIN_PREPARED: Bytes = Bytes(4 << 30);
-/// Array size if the size of the last-level cache is unknown.
+/// Size of an array if the size of the last-level cache is unknown.
 const UNKNOWN: Bytes = Bytes(256 << 20);
 /// Smallest array of a sweep: a page.
 const SWEEP_LEAST: u64 = 4096;
 
-/// Returns the largest array that `threads` threads can prepare in time on `cpus` CPUs; on one CPU if their number is
-/// unknown.
+/// Returns the largest array that each of `threads` threads can prepare in time on `cpus` CPUs. If the number of CPUs
+/// is unknown, one is assumed.
 fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     let most = match pattern {
         Pattern::PingPong { .. } => CHAIN_PREPARED,
@@ -32,7 +32,7 @@ fn in_time(pattern: Pattern, threads: u32, cpus: u32) -> Bytes {
     Bytes(most.0 / arrays_of(pattern) / of_a_cpu)
 }
 
-/// Refuses sizes that no thread can prepare in time.
+/// Refuses sizes that not even a single thread can prepare in time.
 pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     let (size, other) = (plan.knobs.write_size, plan.knobs.read_size);
     if size != other {
@@ -47,7 +47,7 @@ pub(super) fn bounds(plan: &SetPlan) -> Result<(), String> {
     ))
 }
 
-/// Returns the free memory for arrays, on `node` if one is given; and the limit that bounds it.
+/// Returns how much memory is free for arrays, on `node` if one is given, and the name of the limit that determines it.
 fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     let of_node = room.nodes.iter().find(|(id, _)| Some(*id) == node);
     let of_node = of_node.and_then(|(id, free)| Some(((*free)?, format!("node {id}"))));
@@ -55,13 +55,13 @@ fn free(room: &Room, node: Option<u32>) -> Option<(Bytes, String)> {
     all.min_by_key(|(bytes, _)| *bytes)
 }
 
-/// Returns the amount that may be used: page tables and other programs need some memory too.
+/// Returns how much of the free memory arrays may use: page tables and other programs need some memory too.
 const fn takable(free: Bytes) -> u64 {
     free.0 - free.0 / 16
 }
 
-/// Returns the size of each array, with remarks on it. A size beyond the free memory is refused before memory is
-/// touched.
+/// Returns the size of each array, with a gap if it is not the best one. A size that exceeds the free memory is refused
+/// before memory is allocated.
 pub(super) fn chosen(
     plan: &SetPlan,
     room: &Room,
@@ -70,11 +70,11 @@ pub(super) fn chosen(
     let arrays = arrays_of(plan.pattern) * u64::from(plan.knobs.streams);
     let free = free(room, node);
     let in_time = in_time(plan.pattern, plan.knobs.streams, room.cpus);
-    let asked = plan.knobs.write_size;
-    if asked == Bytes(0) {
+    let requested = plan.knobs.write_size;
+    if requested == Bytes(0) {
         return fitting(room, free.as_ref(), arrays, in_time);
     }
-    let all = Bytes(asked.0.saturating_mul(arrays));
+    let all = Bytes(requested.0.saturating_mul(arrays));
     match free {
         Some((free, bound)) if all.0 > takable(free) => {
             let most = Bytes(takable(free));
@@ -85,11 +85,11 @@ pub(super) fn chosen(
                 format!("; --size {}MiB would fit", fits.0 >> 20)
             };
             let what = format!(
-                "{arrays} arrays of {asked} take {all}: {free} are free ({bound}), of which at most {most} may be used{hint}"
+                "{arrays} arrays of {requested} take {all}: {free} are free ({bound}), of which at most {most} may be used{hint}"
             );
             Err(LoadError::Unsupported { what })
         }
-        _ if asked > in_time => {
+        _ if requested > in_time => {
             let (threads, cpus) = (plan.knobs.streams, room.cpus.max(1));
             let what = format!(
                 "{threads} threads on {cpus} CPUs do not fill {all} of arrays before a step in time; --size {}MiB is possible",
@@ -97,11 +97,12 @@ pub(super) fn chosen(
             );
             Err(LoadError::Unsupported { what })
         }
-        _ => Ok((asked, None)),
+        _ => Ok((requested, None)),
     }
 }
 
-/// Returns a size at which caches matter little, if half of the free memory has room for it.
+/// Returns the size at which caches matter little or, if the arrays would need more than half of the free memory, the
+/// largest size that fits.
 fn fitting(
     room: &Room,
     free: Option<&(Bytes, String)>,
@@ -131,8 +132,8 @@ fn fitting(
     Ok((size, Some(refused("size", &why))))
 }
 
-/// Returns the size of the arrays of `threads` simultaneous threads: as `knobs` ask, otherwise the largest that fits.
-/// The error says why there is no room.
+/// Returns the size of the arrays if `threads` threads run at the same time: the size in `knobs` or, if they leave it
+/// open, the size that `fitting` chooses. The error explains why there is no room.
 pub fn room_for(
     room: &Room,
     pattern: Pattern,
@@ -145,8 +146,8 @@ pub fn room_for(
     Ok(size)
 }
 
-/// Returns the smallest and the largest array of a sweep with `threads` threads, with as many arrays as `pattern`
-/// needs. All sizes are allocated at the same time.
+/// Returns the smallest and the largest array of a sweep with `threads` threads, each with as many arrays as `pattern`
+/// needs. All sizes are allocated at the same time, so the largest needs at most a quarter of the free memory.
 pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
     let wanted = room.last_cache.map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
     let arrays = arrays_of(pattern) * u64::from(threads.max(1));
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_not_free_is_refused_on_both_sides_of_the_bound() {
-        // Of 16000 bytes 15000 may be taken: 7500 for each array of a copy.
+        // Of 16000 free bytes 15000 may be used: 7500 for each of the two arrays of a copy.
         let room = room(Some(64), 16_000);
         for (access, size, threads, fits) in [
             (Access::Read, 15_000, 1, true),
@@ -214,11 +215,11 @@ mod tests {
     fn a_node_that_was_asked_for_bounds_what_is_free() {
         let mut room = room(Some(64), 1 << 30);
         room.nodes = vec![(0, Some(Bytes(16_000))), (1, None)];
-        let asked = plan(Access::Read, 15_001, 1);
-        let why = chosen(&asked, &room, Some(0)).unwrap_err().to_string();
+        let requested = plan(Access::Read, 15_001, 1);
+        let why = chosen(&requested, &room, Some(0)).unwrap_err().to_string();
         assert!(why.contains("node 0"), "{why}");
-        assert!(chosen(&asked, &room, Some(1)).is_ok());
-        assert!(chosen(&asked, &room, None).is_ok());
+        assert!(chosen(&requested, &room, Some(1)).is_ok());
+        assert!(chosen(&requested, &room, None).is_ok());
     }
 
     #[test]
@@ -226,7 +227,7 @@ mod tests {
         let open = plan(Access::Copy, 0, 2);
         let of = |cache, free| size_of(&open, &room(cache, free)).unwrap();
         let cache = 1 << 20;
-        // Four arrays: half of what is free must hold four times the cache for each.
+        // There are four arrays. Half of the free memory must have room for four times the cache in each.
         assert_eq!(of(Some(cache), 32 << 20), (4 << 20, None));
         let (size, why) = of(Some(cache), (32 << 20) - 1);
         assert!(size < 4 << 20 && size % SWEEP_LEAST == 0, "{size}");
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn threads_that_share_a_cpu_share_what_is_filled_in_time() {
         const GIB: u64 = 1 << 30;
-        // Two CPUs, and room for all.
+        // Two CPUs, and enough memory for all sizes.
         let room = room(Some(64), 1 << 50);
         for (size, threads, fits) in [
             (32 * GIB, 2, true),
@@ -276,7 +277,7 @@ mod tests {
                 assert!(why.contains(known) && why.contains("--size 16384MiB"), "{why}");
             }
         }
-        // Unknown CPUs are one.
+        // An unknown number of CPUs counts as one.
         let unknown = Room { cpus: 0, ..room };
         assert!(size_of(&plan(Access::Read, 32 * GIB, 1), &unknown).is_ok());
         assert!(size_of(&plan(Access::Read, 32 * GIB, 2), &unknown).is_err());

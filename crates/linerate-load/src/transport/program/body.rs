@@ -1,7 +1,7 @@
-//! The program itself: an ordinary user of sockets, which knows nothing of RDMA.
+//! The ordinary program itself, which uses sockets and knows nothing of RDMA.
 //!
-//! It makes one connection by the calls of the C library, and waits by `poll` alone. It takes orders from its standard
-//! input and reports on its standard output. It ends at the end of that input, whatever it does then.
+//! It makes one connection by the calls of the C library, and waits only by `poll`. It reads orders from its standard
+//! input and writes reports to its standard output. When its standard input is closed, it ends, whatever it is doing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::pages::Pages;
 pub(super) const GO: u8 = b'g';
 /// Order to end a step.
 pub(super) const STOP: u8 = b's';
-/// Longest wait of a call.
+/// Longest time that a call waits.
 const BLOCK: Duration = Duration::from_millis(100);
-/// Time for a new connection to prove itself.
+/// Longest time until a new connection must have sent the token.
 const PROOF: Duration = Duration::from_millis(500);
-/// First bytes of messages and writes.
+/// Values of the first byte of messages and writes.
 const PAYLOAD: u8 = 0;
 const END: u8 = 1;
 
-/// Why a program ends.
+/// Why the program ends.
 #[derive(Debug)]
 pub(super) enum Quit {
-    /// A call on its socket failed.
+    /// A call on the program's socket failed.
     Socket(Failed),
-    /// Its standard input or output is gone, or is nonsense.
+    /// Its standard input or output was closed, or the orders are invalid.
     Orders(io::Error),
 }
 
@@ -50,12 +50,12 @@ impl From<io::Error> for Quit {
     }
 }
 
-/// The end of a connection.
+/// Makes the error that the other end closed the connection.
 fn closed() -> Quit {
     Quit::Socket(Failed { call: "recv", source: io::ErrorKind::UnexpectedEof.into() })
 }
 
-/// Takes orders from `orders` until they end, which `gone` is told, and writes reports to `out`.
+/// Executes the orders from `orders`, and writes reports to `out`. When `orders` is closed, `gone` is called.
 pub(super) fn obey(
     orders: impl Read + Send + 'static,
     out: impl Write,
@@ -77,15 +77,15 @@ fn work(
     let mut orders = BufReader::new(orders);
     let mut line = String::new();
     orders.read_line(&mut line)?;
-    let told: Orders = line.parse().map_err(io::Error::other)?;
+    let reported: Orders = line.parse().map_err(io::Error::other)?;
     let stop = Arc::new(AtomicBool::new(false));
     let steps = listen(orders, Arc::clone(&stop), gone)?;
-    let mut end = End { socket: meet(&told, reports)?, message: Pages::default(), stop };
+    let mut end = End { socket: meet(&reported, reports)?, message: Pages::default(), stop };
     end.socket.set_nodelay()?;
-    end.message.fill(told.size as usize)?;
+    end.message.fill(reported.size as usize)?;
     reports.tell(Report::Connected(end.socket.is_tcp()))?;
     while steps.recv().is_ok() {
-        match told.work {
+        match reported.work {
             Work::Ask => end.ask(reports),
             Work::Answer => end.answer(reports),
             Work::Send => end.send(reports),
@@ -96,7 +96,7 @@ fn work(
     Ok(())
 }
 
-/// Starts the thread that takes orders. It passes the beginning of each step on.
+/// Starts the thread that reads orders. It sends a value to the returned channel for the beginning of each step.
 fn listen(
     mut orders: impl Read + Send + 'static,
     stop: Arc<AtomicBool>,
@@ -117,7 +117,7 @@ fn listen(
     Ok(steps)
 }
 
-/// Makes the connection. The end that connects proves itself by the token.
+/// Makes the connection: the end that connects sends the token to prove that it belongs to the set.
 fn meet(orders: &Orders, reports: &mut Reports<impl Write>) -> Result<Socket, Quit> {
     if orders.meet == Meet::Connect {
         let socket = Socket::connect(&orders.address)?;
@@ -134,23 +134,23 @@ fn meet(orders: &Orders, reports: &mut Reports<impl Write>) -> Result<Socket, Qu
     }
 }
 
-/// Whether a new connection sends the token in time.
+/// Returns whether a new connection sends the token in time.
 fn proves(socket: &Socket, token: &Token) -> bool {
     let until = Instant::now() + PROOF;
-    let mut told = Token::default();
+    let mut reported = Token::default();
     let mut at = 0;
-    while at < told.len() && Instant::now() < until {
+    while at < reported.len() && Instant::now() < until {
         match socket.readable(BLOCK) {
             Ok(false) => continue,
             Ok(true) => {}
             Err(_) => return false,
         }
-        match socket.receive(&mut told[at..]) {
+        match socket.receive(&mut reported[at..]) {
             Ok(bytes) if bytes > 0 => at += bytes,
             _ => return false,
         }
     }
-    told == *token
+    reported == *token
 }
 
 /// Sends all bytes.
@@ -162,7 +162,7 @@ fn put(socket: &Socket, bytes: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A connected program.
+/// A program with its connection.
 struct End {
     socket: Socket,
     message: Pages,
@@ -170,7 +170,7 @@ struct End {
 }
 
 impl End {
-    /// Receives some bytes; zero if none arrived in the time that a call may block.
+    /// Receives some bytes into the message at `from..to`; returns zero if none arrived within the block time.
     #[inline]
     fn some(&mut self, from: usize, to: usize) -> Result<usize, Quit> {
         if !self.socket.readable(BLOCK)? {
@@ -183,7 +183,7 @@ impl End {
         }
     }
 
-    /// Sends the message with this first byte.
+    /// Sends the message with `first` as its first byte.
     #[inline]
     fn whole(&mut self, first: u8) -> Result<(), Failed> {
         self.message.bytes_mut()[0] = first;
@@ -194,7 +194,7 @@ impl End {
         self.message.bytes().len()
     }
 
-    /// Sends messages, each when the answer before it has arrived, and times them.
+    /// Sends messages, each when the previous one is answered, and measures their round trips.
     fn ask(&mut self, reports: &mut Reports<impl Write>) -> Result<(), Quit> {
         let size = self.size();
         while !self.stop.load(Relaxed) {
@@ -229,7 +229,7 @@ impl End {
         }
     }
 
-    /// Sends payload as fast as it is accepted.
+    /// Sends payload as fast as the socket accepts it.
     fn send(&mut self, reports: &mut Reports<impl Write>) -> Result<(), Quit> {
         let size = self.size() as u64;
         while !self.stop.load(Relaxed) {
@@ -273,7 +273,7 @@ mod tests {
     use super::super::report::REPORT_BYTES;
     use super::*;
 
-    /// A program on a thread, with its orders and reports.
+    /// A program that runs on a thread, and the pipes for its orders and reports.
     struct Running {
         orders: PipeWriter,
         reports: PipeReader,
@@ -297,7 +297,7 @@ mod tests {
             Report::decode(&raw).unwrap()
         }
 
-        /// The reports up to the end of a step, and its payload.
+        /// Returns the reports up to the end of a step, and the payload of the step.
         fn step(&mut self) -> (Vec<Report>, u64) {
             let mut all = Vec::new();
             loop {
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Two programs that are connected.
+    /// Starts two programs and connects them.
     fn pair(near: Work, far: Work, size: u32) -> [Running; 2] {
         let mut orders = Orders {
             meet: Meet::Listen,
@@ -321,18 +321,18 @@ mod tests {
         let mut listening = Running::start(&orders);
         let Report::Listening(port) = listening.next() else { panic!("it does not listen") };
         orders.address.set_port(port);
-        // A stranger is turned away.
+        // A connection with a wrong token is closed.
         let stranger = Socket::connect(&orders.address).unwrap();
         put(&stranger, &[6; 16]).unwrap();
-        let told = Orders { meet: Meet::Connect, work: near, ..orders };
-        let mut connecting = Running::start(&told);
+        let reported = Orders { meet: Meet::Connect, work: near, ..orders };
+        let mut connecting = Running::start(&reported);
         for end in [&mut connecting, &mut listening] {
             assert_eq!(end.next(), Report::Connected(true));
         }
         [connecting, listening]
     }
 
-    /// Runs a step of some time; returns what both ends reported.
+    /// Runs a step for some time; returns the reports and the payload of both ends.
     fn step([near, far]: &mut [Running; 2], asks: usize) -> [(Vec<Report>, u64); 2] {
         for end in [&mut *near, &mut *far] {
             end.orders.write_all(&[GO]).unwrap();
@@ -346,9 +346,9 @@ mod tests {
     fn round_trips_are_timed_in_each_step() {
         let mut ends = pair(Work::Ask, Work::Answer, 64);
         for _ in 0..2 {
-            let [(trips, asked), (answers, answered)] = step(&mut ends, 0);
-            assert_eq!(asked, answered);
-            assert_eq!(trips.len() as u64 * 64, asked);
+            let [(trips, requested), (answers, answered)] = step(&mut ends, 0);
+            assert_eq!(requested, answered);
+            assert_eq!(trips.len() as u64 * 64, requested);
             let timed = |report: &Report| matches!(report, Report::Trip { at, nanos } if *at > 0 && *nanos > 0);
             assert!(trips.iter().all(timed) && !trips.is_empty());
             assert!(answers.len() < trips.len().max(20), "few reports: {answers:?}");
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn nonsense_is_no_order_and_the_end_of_orders_is_told() {
         assert!(obey(&b"listen\n"[..], io::sink(), || ()).is_err());
-        let (gone, told) = channel();
+        let (gone, reported) = channel();
         let steps = listen(&[GO][..], Arc::default(), move || gone.send(()).unwrap()).unwrap();
         assert_eq!(steps.recv(), Ok(()));
-        told.recv().unwrap();
+        reported.recv().unwrap();
     }
 }

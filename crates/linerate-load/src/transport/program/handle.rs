@@ -1,4 +1,4 @@
-//! A program that this one started: its orders and its reports.
+//! An ordinary program that this process started: sends its orders and reads its reports.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -19,31 +19,31 @@ use crate::LoadError;
 use crate::transport::line::{BLOCK, Line, seen};
 use crate::transport::refused;
 
-/// This program, even where its file was replaced in the meantime.
+/// The executable of this process, even if its file was replaced in the meantime.
 const OWN: &str = "/proc/self/exe";
-/// Bytes that one read takes from the pipe.
+/// Most bytes that one call reads from the pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// A running program. It ends when this is dropped.
+/// A running program. Dropping this value kills it.
 pub(super) struct Handle {
     process: Child,
     orders: ChildStdin,
     reports: ChildStdout,
-    /// Bytes that were read, and where the next report begins.
+    /// Bytes that were read from the pipe, and the offset of the next report in them.
     read: Vec<u8>,
     at: usize,
     line: Line,
 }
 
 impl Handle {
-    /// Starts a program, with the library that takes the place of calls, if there is to be one.
+    /// Starts a program. With `preload`, that library replaces the program's socket calls.
     pub(super) fn start(
         orders: &Orders,
         preload: Option<&Path>,
         line: &Line,
     ) -> Result<Self, LoadError> {
         let mut command = Command::new(OWN);
-        // Nothing of this process's surroundings is passed on. Ctrl-C of a terminal is not for the program.
+        // The program gets no environment variables of this process, and Ctrl-C at a terminal does not reach it.
         command.arg0("linerate").arg(VERB).env_clear();
         command.process_group(0);
         if let Some(library) = preload {
@@ -73,24 +73,24 @@ impl Handle {
         self.process.id()
     }
 
-    /// Keeps the program on the CPUs of the calling thread; a gap if that fails.
+    /// Pins the program to the CPUs of the calling thread; returns a gap if that fails.
     pub(super) fn follow(&self) -> Option<Gap> {
         let id = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         let set = sched_getaffinity(None).and_then(|cpus| sched_setaffinity(id, &cpus));
         set.err().map(|e| refused("cpus", &e.to_string()))
     }
 
-    /// Sends an order.
+    /// Sends an order to the program.
     pub(super) fn order(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
         let sent = self.orders.write_all(bytes);
         match sent {
-            // The program has ended: its last report says why.
+            // The program has ended: its last report has the reason.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
             sent => sent.map_err(|e| self.line.failed("write", e)),
         }
     }
 
-    /// Returns the next report; `None` if there is none within `wait`.
+    /// Returns the next report; `None` if none was read within `wait`.
     pub(super) fn next(&mut self, wait: Duration) -> Result<Option<Report>, LoadError> {
         if self.read.len() - self.at < REPORT_BYTES && !self.fill(wait)? {
             return Ok(None);
@@ -111,12 +111,12 @@ impl Handle {
         }
     }
 
-    /// Whether a whole report was read already.
+    /// Returns whether a further report was read already.
     pub(super) fn has_more(&self) -> bool {
         self.read.len() - self.at >= REPORT_BYTES
     }
 
-    /// Reads what the program has written within `wait`; returns whether that was something.
+    /// Waits up to `wait` for output of the program, and reads it; returns whether there was any.
     fn fill(&mut self, wait: Duration) -> Result<bool, LoadError> {
         let seen = seen(self.reports.as_fd(), PollFlags::IN, wait);
         if seen.map_err(|e| self.line.failed("poll", e.into()))?.is_empty() {
@@ -136,7 +136,7 @@ impl Handle {
         }
     }
 
-    /// Waits for a report until a time, or until the set is `given_up`.
+    /// Waits for the next report. Fails at the time `until`, or when the set is `given_up`.
     pub(super) fn within(
         &mut self,
         until: Instant,
@@ -158,7 +158,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // A process that has ended already cannot be killed, and need not be.
+        // Killing fails if the process has ended already, which is no problem.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,9 +1,11 @@
-//! An ordinary program: a process at each end that uses sockets and `poll`, and nothing of linerate's engine.
+//! Transport `program`: at each end an ordinary process, which uses sockets and `poll` and nothing of linerate's
+//! engine.
 //!
-//! It shows what an unchanged program gets. Started with librdmacm's preload library, its connection runs over RDMA,
-//! while it knows of sockets alone. Each stream has a data connection of the session, on which the far end says where
-//! its program listens, and by which token connections of the near end's program prove themselves. The programs time
-//! and count by themselves and report over pipes (docs/decisions/rdma-and-fabric.md).
+//! It shows the goodput and latency of an unchanged program. If it is started with librdmacm's preload library, its
+//! connection runs over RDMA, although the program uses only sockets. Each stream has a data connection of the session:
+//! over it the far end sends the TCP port at which its program listens, and the token by which the connection of the
+//! near end's program proves that it belongs to the set. The programs measure and count by themselves and report over
+//! pipes (docs/decisions/rdma-and-fabric.md).
 
 mod body;
 mod handle;
@@ -31,9 +33,9 @@ use super::line::{Line, connections};
 use super::{Connected, Lines, Prepared, Transport, at_port, message, streams, unmade};
 use crate::{LoadError, Worker};
 
-/// The first argument by which this program is started as the ordinary program.
+/// First argument with which this executable is started as the ordinary program.
 pub(super) const VERB: &str = "socket-program";
-/// Where distributions put the library; the first that exists is used.
+/// Paths at which distributions install the preload library; the first that exists is used.
 //= librdmacm1 44.0-2 (Debian), librdmacm (Fedora), rdma-core (Arch)
 const LIBRARIES: [&str; 3] =
     [MULTIARCH, "/usr/lib64/rsocket/librspreload.so", "/usr/lib/rsocket/librspreload.so"];
@@ -41,20 +43,21 @@ const LIBRARIES: [&str; 3] =
 const MULTIARCH: &str = "/usr/lib/aarch64-linux-gnu/rsocket/librspreload.so";
 #[cfg(not(target_arch = "aarch64"))]
 const MULTIARCH: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
-/// What a host needs for the library.
+/// Hint if the host lacks the preload library.
 const INSTALL: &str = "install the library at both ends (Debian, Ubuntu: librdmacm1; Fedora: librdmacm; Arch: rdma-core)";
-/// What a connection needs to run over RDMA.
+/// Hint if the connection does not run over RDMA.
 const ROUTE: &str = "load rdma_ucm at both ends (sudo modprobe rdma_ucm), let both users open /dev/infiniband/rdma_cm, and use \
                      an address of an RDMA port";
 /// Most streams of one set: each is a process.
 const STREAMS_MAX: u32 = 8;
-/// Payload of a write if the plan leaves it open.
+/// Size of a write in bytes if the plan leaves it open.
 const SIZE: u64 = 64 << 10;
-/// Memory of a process besides its buffer.
+/// Memory of a process in bytes, without its buffer.
 const PROCESS: u64 = 16 << 20;
-/// Time for programs to connect.
+/// Longest time until the programs must be connected.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Bytes by which the far end says where its program listens: the port, zero if there is none, and the token.
+/// Number of bytes with which the far end reports where its program listens: the TCP port (zero if it failed) and the
+/// token.
 const WHERE_BYTES: usize = 18;
 
 /// Transport of an ordinary program.
@@ -81,7 +84,7 @@ impl Transport for Program {
     }
 
     fn descriptors(&self) -> u32 {
-        // The descriptors are the data connection and two pipes.
+        // Per stream: the data connection and two pipes to the program.
         3
     }
 
@@ -90,7 +93,7 @@ impl Transport for Program {
     }
 }
 
-/// Returns the size of a message or a write.
+/// Returns the size of a message or of a write, in bytes.
 fn size(plan: &SetPlan) -> u64 {
     match plan.pattern {
         Pattern::PingPong { size, .. } => size.0,
@@ -99,10 +102,10 @@ fn size(plan: &SetPlan) -> u64 {
     }
 }
 
-/// Runs this program as the ordinary program if its arguments say so: then it returns how that ended.
+/// Runs as the ordinary program if the arguments request that, and then returns how it ended; otherwise `None`.
 pub fn started_as(mut arguments: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
     (arguments.nth(1)? == VERB && arguments.next().is_none()).then(|| {
-        // The program must not outlive its orders, and may be in any call.
+        // When its orders end, the program must end too. It is killed, because it may be blocked in any call.
         let gone = || {
             let _ = rustix::process::kill_process(
                 rustix::process::getpid(),
@@ -129,7 +132,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     Ok(Connected { workers, end })
 }
 
-/// Starts the program of one stream, and connects it to the other end's.
+/// Starts the program of one stream, and connects it to the program of the other end.
 fn meet(
     side: Side,
     plan: &SetPlan,
@@ -162,10 +165,10 @@ fn meet(
             listening(program, &line, until, given_up)
         });
         let port = listening.as_ref().map_or(0, |(_, port)| *port);
-        let mut told = [0; WHERE_BYTES];
-        told[..2].copy_from_slice(&port.to_be_bytes());
-        told[2..].copy_from_slice(&orders.token);
-        line.send_all(&told, until, "the other end does not ask where the program listens")?;
+        let mut reported = [0; WHERE_BYTES];
+        reported[..2].copy_from_slice(&port.to_be_bytes());
+        reported[2..].copy_from_slice(&orders.token);
+        line.send_all(&reported, until, "the other end does not ask where the program listens")?;
         listening?.0
     };
     match program.within(until, given_up)? {
@@ -178,7 +181,7 @@ fn meet(
     }
 }
 
-/// Waits until the far end's program listens; returns the port.
+/// Waits until the far end's program listens; returns its TCP port.
 fn listening(
     mut program: Handle,
     line: &Line,
@@ -191,7 +194,8 @@ fn listening(
     }
 }
 
-/// Adds to a call of a program that failed before it was connected what the preload needs.
+/// Turns the error of a call that failed before the program was connected into one that explains what the preload
+/// library needs.
 fn of_preload(error: LoadError) -> LoadError {
     match error {
         LoadError::Call { call, source, .. } => LoadError::Failed {
@@ -202,18 +206,18 @@ fn of_preload(error: LoadError) -> LoadError {
     }
 }
 
-/// Returns what the program of one end does.
+/// Returns the task of the program at one end.
 fn work(side: Side, plan: &SetPlan) -> Work {
     match plan.pattern {
         Pattern::PingPong { .. } if side == Side::Near => Work::Ask,
         Pattern::PingPong { .. } => Work::Answer,
         Pattern::Stream { direction } if direction.sender() == side => Work::Send,
-        // Operations are refused by `possible`: the transport's row does not list the pattern.
+        // Plans with operations are refused by `possible`: the transport's row does not list this pattern.
         _ => Work::Receive,
     }
 }
 
-/// Returns the preload library of this host, if there is to be one.
+/// Returns the path of the preload library on this host; `None` if it is not requested.
 fn library(preload: bool) -> Result<Option<&'static Path>, LoadError> {
     if !preload {
         return Ok(None);
@@ -226,17 +230,17 @@ fn library(preload: bool) -> Result<Option<&'static Path>, LoadError> {
     })
 }
 
-/// Returns the port and the token of the far end's program.
+/// Receives the TCP port and the token of the far end's program.
 fn find(
     line: &Line,
     until: Instant,
     given_up: &dyn Fn() -> bool,
 ) -> Result<(u16, Token), LoadError> {
     let late = "the other end's program does not listen";
-    let told: [u8; WHERE_BYTES] = line.receive_all(until, given_up, late)?;
+    let reported: [u8; WHERE_BYTES] = line.receive_all(until, given_up, late)?;
     let mut token = Token::default();
-    token.copy_from_slice(&told[2..]);
-    match u16::from_be_bytes([told[0], told[1]]) {
+    token.copy_from_slice(&reported[2..]);
+    match u16::from_be_bytes([reported[0], reported[1]]) {
         0 => Err(line.garbled("the other end's program could not be started")),
         port => Ok((port, token)),
     }

@@ -1,42 +1,42 @@
-//! What a program is told to do: one line, before anything else.
+//! The orders of an ordinary program: one line that it reads first.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// Proof that a connection comes from the other end of the set.
+/// Random bytes that prove that a connection comes from the other end of the set.
 pub(super) type Token = [u8; 16];
 
-/// How a program gets its connection.
+/// How the program gets its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meet {
-    /// It listens at the address, at any port.
+    /// The program listens at the address, at any free port.
     Listen,
-    /// It connects to the address.
+    /// The program connects to the address.
     Connect,
 }
 
-/// What a program does with its connection.
+/// What the program does with its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// It sends messages and times their answers.
+    /// The program sends messages and measures the round trips.
     Ask,
-    /// It answers messages.
+    /// The program answers messages.
     Answer,
-    /// It sends payload.
+    /// The program sends payload.
     Send,
-    /// It receives payload.
+    /// The program receives payload.
     Receive,
 }
 
-/// The orders of a program.
+/// The orders of a program: how it gets its connection, and what it does with the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Orders {
     pub(super) meet: Meet,
     pub(super) address: SocketAddr,
     pub(super) token: Token,
     pub(super) work: Work,
-    /// Bytes of a message, or of a write. The first of them says whether it is the end of a step.
+    /// Bytes of a message or of a write. The first byte shows whether this is the end mark of a step.
     pub size: u32,
 }
 
@@ -48,13 +48,13 @@ const WORKS: [(Work, &str); 4] = [
     (Work::Receive, "receive"),
 ];
 
-/// The word of a row.
+/// Returns the word for a value in a table.
 fn word<T: PartialEq>(rows: &[(T, &'static str)], of: &T) -> &'static str {
     let row = rows.iter().find(|(one, _)| one == of);
     row.map_or("", |(_, word)| word)
 }
 
-/// The value of the row with a word.
+/// Returns the value for a word in a table; `None` if the word is unknown.
 fn value<T: Copy>(rows: &[(T, &str)], word: &str) -> Option<T> {
     rows.iter().find(|(_, own)| *own == word).map(|(one, _)| *one)
 }

@@ -1,17 +1,17 @@
-//! What a program reports: records of one size, several at a time.
+//! Reports of an ordinary program: records of a fixed size, several of which are written at a time.
 
 use std::io::{self, Write};
 
 use linerate_sys::clock;
 use linerate_sys::plain::Failed;
 
-/// Bytes of a report.
+/// Size of a report in bytes.
 pub(super) const REPORT_BYTES: usize = 17;
-/// Time from one writing of reports to the next, in nanoseconds, while there is something to report.
+/// Shortest time between two writes of reports, in nanoseconds, unless the buffer is full.
 const EVERY: u64 = 10_000_000;
-/// Bytes of reports that wait: as many as a pipe holds at least.
+/// Most bytes of reports that wait to be written: as many as any pipe can hold.
 const ROOM: usize = 64 * 1024;
-/// The calls that can fail.
+/// Names of the calls that can fail.
 const CALLS: [&str; 11] = [
     "socket",
     "bind",
@@ -26,20 +26,20 @@ const CALLS: [&str; 11] = [
     "getrandom",
 ];
 
-/// A report of a program.
+/// A report of an ordinary program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
-    /// It listens at this port.
+    /// The program listens at this TCP port.
     Listening(u16),
-    /// It is connected; the value says whether the kernel's TCP carries the connection.
+    /// The program is connected. The value is true if the kernel's TCP carries the connection.
     Connected(bool),
-    /// A message was sent at a time of this host's clock, and answered some nanoseconds later.
+    /// A message was sent at the time `at` of this host's clock, and answered `nanos` nanoseconds later.
     Trip { at: u64, nanos: u64 },
-    /// Payload since the last such report, in this number of calls.
+    /// Payload moved since the last such report, in bytes, and the number of calls for it.
     Moved { bytes: u64, calls: u64 },
-    /// The step is over: the payload of all of it.
+    /// The step is over. The value is its whole payload in bytes.
     Ended(u64),
-    /// A call failed with this error number; none if the other end closed the connection.
+    /// A call failed with this error number; zero if the other end closed the connection.
     Failed { call: &'static str, errno: i32 },
 }
 
@@ -62,7 +62,7 @@ impl Report {
         raw
     }
 
-    /// Reads a report; `None` if it is none.
+    /// Decodes a report; `None` if it is invalid.
     pub(super) fn decode(raw: &[u8; REPORT_BYTES]) -> Option<Self> {
         let (kind, numbers) = raw.split_first()?;
         let mut numbers = numbers.chunks_exact(8);
@@ -89,12 +89,12 @@ impl From<&Failed> for Report {
     }
 }
 
-/// Writes reports, a few times in a hundredth of a second at most while a step runs.
+/// Collects reports, and writes them at most once in about 10 ms while a step runs.
 pub(super) struct Reports<W> {
     out: W,
     waiting: Vec<u8>,
     written: u64,
-    /// Payload that is not reported yet.
+    /// Payload that was moved but not reported yet, in bytes.
     bytes: u64,
     calls: u64,
     total: u64,
@@ -105,13 +105,13 @@ impl<W: Write> Reports<W> {
         Self { out, waiting: Vec::with_capacity(ROOM), written: 0, bytes: 0, calls: 0, total: 0 }
     }
 
-    /// Writes a report at once.
+    /// Writes a report at once, after those that wait.
     pub(super) fn tell(&mut self, report: Report) -> io::Result<()> {
         self.waiting.extend_from_slice(&report.encode());
         self.flush()
     }
 
-    /// Notes a round trip of `bytes` that began at a time and is over now.
+    /// Records a round trip of a message of `bytes` bytes that was sent at the time `at` and is answered now.
     #[inline]
     pub(super) fn trip(&mut self, bytes: u64, at: u64, now: u64) -> io::Result<()> {
         let nanos = now.saturating_sub(at);
@@ -120,7 +120,7 @@ impl<W: Write> Reports<W> {
         self.look(now)
     }
 
-    /// Notes payload of one call.
+    /// Records the payload moved by one call.
     #[inline]
     pub(super) fn moved(&mut self, bytes: u64) -> io::Result<()> {
         self.bytes += bytes;
@@ -128,7 +128,7 @@ impl<W: Write> Reports<W> {
         self.look(clock::now())
     }
 
-    /// Writes what waits if it is time for that.
+    /// Writes the waiting reports, if the buffer is full or the last write was long enough ago.
     #[inline]
     fn look(&mut self, now: u64) -> io::Result<()> {
         let full = self.waiting.len() + 2 * REPORT_BYTES > ROOM;
@@ -139,7 +139,7 @@ impl<W: Write> Reports<W> {
         Ok(())
     }
 
-    /// Writes what waits.
+    /// Writes all reports that wait.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.calls > 0 {
             let (bytes, calls) = (self.bytes, self.calls);
@@ -155,7 +155,7 @@ impl<W: Write> Reports<W> {
         Ok(())
     }
 
-    /// Ends the step, and reports its payload.
+    /// Ends the step, and reports its whole payload.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.flush()?;
         let total = std::mem::take(&mut self.total);

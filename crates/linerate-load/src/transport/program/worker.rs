@@ -1,4 +1,4 @@
-//! A thread's share of a set: it passes on what its program reports.
+//! The worker of an ordinary program: it turns the program's reports into completed operations and times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::transport::abort::Abort;
 use crate::transport::line::Line;
 use crate::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 
-/// Passes on the reports of a program.
+/// Worker that runs a program and evaluates its reports.
 pub(super) struct Reporter {
     program: Handle,
     work: Work,
@@ -23,7 +23,7 @@ pub(super) struct Reporter {
     advice: Arc<Advice>,
     times: Times,
     gap: Option<Gap>,
-    /// Whether the program was told to begin and to end the step.
+    /// Whether the order to begin the step, and the order to end it, were sent to the program.
     begun: bool,
     stopped: bool,
     ended: bool,
@@ -47,12 +47,12 @@ impl Reporter {
         }
     }
 
-    /// Whether this end decides how long a step lasts.
+    /// Returns whether this end, and not the other one, determines how long a step lasts.
     fn decides(&self) -> bool {
         matches!(self.work, Work::Ask | Work::Send)
     }
 
-    /// Tells the program to begin the step, unless it was told.
+    /// Sends the order to begin the step, unless it was sent already.
     fn go(&mut self) -> Result<(), LoadError> {
         if !self.begun {
             self.program.order(&[GO])?;
@@ -79,7 +79,7 @@ impl Reporter {
         Ok(())
     }
 
-    /// Passes on payload of some calls.
+    /// Adds completed operations for payload that the program moved in some calls.
     fn done(&mut self, bytes: u64, calls: u64, done: &mut Vec<Done>) {
         self.moved = self.moved.saturating_add(bytes);
         let mut left = bytes;

@@ -1,26 +1,26 @@
-//! Which port of which device an end uses, and which of its addresses.
+//! Chooses the RDMA port that an end uses, and the address of that port.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use linerate_facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, NodeType};
 use linerate_plan::transport::rdma::Addressing;
 
-/// A port, with the address that packets carry.
+/// An RDMA port, with the address that packets carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) device: String,
     pub(super) port: u8,
-    /// Entry of the port's table of GIDs; `None` if packets carry local identifiers alone.
+    /// Index in the port's GID table; `None` if packets carry only LIDs.
     pub(super) gid_index: Option<u8>,
     pub(super) addressing: Addressing,
-    /// NUMA node of the device.
+    /// NUMA node of the device; `None` if it has none.
     pub(super) node: Option<u32>,
 }
 
-/// Why an end has no port for a measurement, and the command or change that helps.
+/// Why an end has no port for a measurement, and the command or action that would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lack {
-    /// Lowercase fragment.
+    /// The reason, as a lowercase fragment.
     pub(super) what: String,
     pub(super) hint: &'static str,
 }
@@ -32,32 +32,36 @@ impl Lack {
     }
 }
 
-/// Where the state of devices and ports is shown.
+/// Hint that names the command to see the state of devices and ports.
 const LOOK: &str =
     "`linerate host` shows the RDMA devices of a host, their ports, and what they lack";
 
-/// What measures a device that linerate cannot.
+/// Hint that names what can measure a device that linerate cannot measure.
 const OTHERS: &str = "use --engine tcp; perftest's -R connects iWARP, and the maker's tools or libfabric's fi_pingpong others";
 
-/// The kind of a GID whose packets are routed by IP, as sysfs writes it.
+/// Type of a GID whose packets are routed by IP, in the words of sysfs.
 const ROUTED: &str = "RoCE v2";
 
-/// What the user asked for.
+/// The port and GID that the user requested.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct Requested<'a> {
     /// Name of a device, or `NAME:PORT`.
     pub(super) device: Option<&'a str>,
-    /// Entry of the port's table of GIDs.
+    /// Index in the port's GID table.
     pub(super) gid_index: Option<u8>,
 }
 
-/// Returns the port that was asked for, or else the port whose own address is `local`, the address by which this end
-/// talks to the other one. If no port has it, the only active port is taken.
-pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<Choice, Lack> {
+/// Returns the port that the user requested or, if none is requested, the port that owns `local`, the address from
+/// which this end reaches the other one. If no port owns that address, the only active port is returned.
+pub(super) fn choose(
+    rdma: &Infiniband,
+    local: IpAddr,
+    requested: Requested,
+) -> Result<Choice, Lack> {
     if rdma.devices.is_empty() {
         return Err(Lack::new("this host has no RDMA device", LOOK));
     }
-    let (device, port) = match asked.device {
+    let (device, port) = match requested.device {
         Some(name) => named(rdma, name, local)?,
         None => of_path(rdma, local)?,
     };
@@ -70,7 +74,7 @@ pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<C
     if let Some(why) = unusable(port) {
         return Err(at(why));
     }
-    let (addressing, index) = address(port, local, asked.gid_index).map_err(|why| at(&why))?;
+    let (addressing, index) = address(port, local, requested.gid_index).map_err(|why| at(&why))?;
     Ok(Choice {
         device: device.name.clone(),
         port: number,
@@ -80,7 +84,7 @@ pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<C
     })
 }
 
-/// Returns why queue pairs of a device cannot be connected, if it speaks neither InfiniBand nor RoCE.
+/// Returns why linerate cannot connect queue pairs of this device, if its protocol is neither InfiniBand nor RoCE.
 fn foreign(device: &IbDevice) -> Option<&'static str> {
     match device.kind? {
         NodeType::ChannelAdapter => None,
@@ -93,7 +97,7 @@ fn foreign(device: &IbDevice) -> Option<&'static str> {
     }
 }
 
-/// Returns why no packet passes a port, if that is known.
+/// Returns why the port cannot carry packets; `None` if no reason is known.
 fn unusable(port: &IbPort) -> Option<&'static str> {
     match port.state? {
         LinkState::Down => Some("it is down: it has no link, or was switched off"),
@@ -105,8 +109,8 @@ fn unusable(port: &IbPort) -> Option<&'static str> {
     }
 }
 
-/// Returns the device of a name, with the port of that number, or else the port that has the address, or else its first
-/// active port.
+/// Returns the device with this name, and its port: the one with the given number; without a number, the port that owns
+/// the address, or else the first active one.
 fn named<'a>(
     rdma: &'a Infiniband,
     name: &str,
@@ -138,7 +142,7 @@ fn named<'a>(
     Ok((device, port))
 }
 
-/// Returns the port that has the address, or the only active one.
+/// Returns the port that owns the address or, if none does, the only active port.
 fn of_path(rdma: &Infiniband, local: IpAddr) -> Result<(&IbDevice, &IbPort), Lack> {
     let ports = || {
         let of = |device| move |port| (device, port);
@@ -151,7 +155,7 @@ fn of_path(rdma: &Infiniband, local: IpAddr) -> Result<(&IbDevice, &IbPort), Lac
     }
 }
 
-/// Returns whether an address is a port's own: one of its GIDs, or that of its interface of IP over InfiniBand.
+/// Returns whether a port owns an address: it is one of the port's GIDs, or an address of the port's IPoIB interface.
 fn owns(rdma: &Infiniband, device: &IbDevice, port: &IbPort, local: IpAddr) -> bool {
     let by_gid = port.gids.iter().any(|gid| is(gid, local));
     let mut interfaces = rdma.interfaces.iter();
@@ -165,12 +169,12 @@ fn owns(rdma: &Infiniband, device: &IbDevice, port: &IbPort, local: IpAddr) -> b
     by_gid || by_interface
 }
 
-/// An address without the length of its prefix.
+/// Returns an address without its prefix length.
 fn bare(address: &str) -> &str {
     address.split('/').next().unwrap_or(address)
 }
 
-/// Returns the only active port.
+/// Returns the only active port. Fails if there are none or several.
 fn only<'a>(
     mut active: impl Iterator<Item = (&'a IbDevice, &'a IbPort)>,
     local: IpAddr,
@@ -188,20 +192,20 @@ fn only<'a>(
     }
 }
 
-/// Returns how a port's packets are addressed, with the entry of its table of GIDs.
+/// Returns how a port's packets are addressed, and the index of the GID that they carry.
 fn address(
     port: &IbPort,
     local: IpAddr,
-    asked: Option<u8>,
+    requested: Option<u8>,
 ) -> Result<(Addressing, Option<u8>), String> {
-    if port.layer != Some(Layer::Ethernet) && asked.is_none() {
+    if port.layer != Some(Layer::Ethernet) && requested.is_none() {
         return Ok((Addressing::Lid, None));
     }
-    let gid = match asked {
+    let gid = match requested {
         Some(index) => port.gids.iter().find(|gid| gid.index == u32::from(index)),
         None => best(&port.gids, local),
     };
-    let gid = gid.ok_or_else(|| match asked {
+    let gid = gid.ok_or_else(|| match requested {
         Some(index) => format!("its table of GIDs has nothing at {index}"),
         None => "its table of GIDs is empty".to_owned(),
     })?;
@@ -214,8 +218,8 @@ fn address(
     Ok((addressing, Some(index)))
 }
 
-/// Returns the GID that reaches farthest: routed before not routed, then the end's own address, then one that is valid
-/// beyond its link.
+/// Returns the GID that reaches farthest. A routed GID (RoCE v2) is preferred, then the end's own address, then an IPv4
+/// address, then an address that is valid beyond its link.
 fn best(gids: &[Gid], local: IpAddr) -> Option<&Gid> {
     let rank = |gid: &&Gid| {
         let routed = gid.kind == ROUTED;
@@ -227,7 +231,7 @@ fn best(gids: &[Gid], local: IpAddr) -> Option<&Gid> {
     gids.iter().max_by_key(rank)
 }
 
-/// Returns whether a GID is an IP address.
+/// Returns whether a GID is this IP address.
 fn is(gid: &Gid, address: IpAddr) -> bool {
     let gid: Option<Ipv6Addr> = gid.gid.parse().ok();
     gid.is_some_and(|gid| IpAddr::V6(gid).to_canonical() == address.to_canonical())
@@ -274,8 +278,8 @@ mod tests {
         Infiniband { devices, ..Infiniband::default() }
     }
 
-    fn by_index(index: u8) -> Asked<'static> {
-        Asked { gid_index: Some(index), ..Asked::default() }
+    fn by_index(index: u8) -> Requested<'static> {
+        Requested { gid_index: Some(index), ..Requested::default() }
     }
 
     fn at(address: &str) -> IpAddr {
@@ -285,10 +289,10 @@ mod tests {
     #[test]
     fn the_port_that_has_the_address_is_taken_with_its_routed_gid() {
         let two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let choice = choose(&two, at("10.9.0.2"), Asked::default()).unwrap();
+        let choice = choose(&two, at("10.9.0.2"), Requested::default()).unwrap();
         assert_eq!((choice.device.as_str(), choice.gid_index), ("b", Some(3)));
         assert_eq!(choice.addressing, Addressing::RoceV2);
-        let choice = choose(&two, at("::ffff:10.9.0.1"), Asked::default()).unwrap();
+        let choice = choose(&two, at("::ffff:10.9.0.1"), Requested::default()).unwrap();
         assert_eq!(choice.device, "a");
         let choice = choose(&two, at("10.9.0.2"), by_index(2)).unwrap();
         assert_eq!((choice.gid_index, choice.addressing), (Some(2), Addressing::RoceV1));
@@ -299,17 +303,17 @@ mod tests {
     #[test]
     fn without_the_address_the_only_active_port_is_taken() {
         let one = host(vec![roce("a", "0a09:0001")]);
-        assert_eq!(choose(&one, at("192.0.2.1"), Asked::default()).unwrap().gid_index, Some(3));
+        assert_eq!(choose(&one, at("192.0.2.1"), Requested::default()).unwrap().gid_index, Some(3));
         let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let refused = choose(&two, at("192.0.2.1"), Asked::default()).unwrap_err().what;
+        let refused = choose(&two, at("192.0.2.1"), Requested::default()).unwrap_err().what;
         assert!(refused.contains("a, b") && refused.contains("192.0.2.1"), "{refused}");
         two.devices[0].ports[0].state = Some(LinkState::Down);
-        assert_eq!(choose(&two, at("192.0.2.1"), Asked::default()).unwrap().device, "b");
+        assert_eq!(choose(&two, at("192.0.2.1"), Requested::default()).unwrap().device, "b");
         two.devices[1].ports[0].state = Some(LinkState::Initializing);
-        let refused = choose(&two, at("192.0.2.1"), Asked::default()).unwrap_err().what;
+        let refused = choose(&two, at("192.0.2.1"), Requested::default()).unwrap_err().what;
         assert!(refused.contains("no port"), "{refused}");
         let refused =
-            choose(&host(Vec::new()), at("192.0.2.1"), Asked::default()).unwrap_err().what;
+            choose(&host(Vec::new()), at("192.0.2.1"), Requested::default()).unwrap_err().what;
         assert!(refused.contains("no RDMA device"), "{refused}");
     }
 
@@ -327,7 +331,7 @@ mod tests {
             addresses: Some(vec!["10.1.0.2/24".to_owned()]),
             ..Ipoib::default()
         }];
-        let choice = choose(&two, at("10.1.0.2"), Asked::default()).unwrap();
+        let choice = choose(&two, at("10.1.0.2"), Requested::default()).unwrap();
         assert_eq!((choice.device.as_str(), choice.gid_index), ("b", None));
         assert_eq!(choice.addressing, Addressing::Lid);
     }
@@ -340,8 +344,8 @@ mod tests {
         second.gids.clear();
         two.devices[1].ports.insert(0, second);
         let chosen = |two: &Infiniband, name, local| {
-            let asked = Asked { device: Some(name), ..Asked::default() };
-            let choice = choose(two, at(local), asked);
+            let requested = Requested { device: Some(name), ..Requested::default() };
+            let choice = choose(two, at(local), requested);
             choice.map(|choice| (choice.device, choice.port)).map_err(|lack| lack.what)
         };
         let is = |name: &str, port| Ok((name.to_owned(), port));
@@ -369,7 +373,7 @@ mod tests {
         ] {
             let mut one = host(vec![roce("a", "0a09:0001")]);
             one.devices[0].kind = kind;
-            let refused = choose(&one, at("10.9.0.1"), Asked::default()).err();
+            let refused = choose(&one, at("10.9.0.1"), Requested::default()).err();
             let refused = refused.map(|lack| lack.what);
             assert_eq!(refused.is_some(), wanted.is_some(), "{refused:?}");
             let says = refused.zip(wanted);
@@ -389,7 +393,7 @@ mod tests {
         ] {
             let mut one = host(vec![roce("a", "0a09:0001")]);
             one.devices[0].ports[0].state = state;
-            let refused = choose(&one, at("10.9.0.1"), Asked::default());
+            let refused = choose(&one, at("10.9.0.1"), Requested::default());
             match (refused, wanted) {
                 (Ok(choice), None) => assert_eq!(choice.port, 1),
                 (Err(lack), Some(wanted)) => {

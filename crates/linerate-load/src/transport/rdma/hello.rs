@@ -1,4 +1,4 @@
-//! What each end of a queue pair tells the other one before they are connected.
+//! The hello: what each end of a queue pair sends to the other one before they are connected.
 
 use linerate_plan::transport::rdma::Addressing;
 use linerate_sys::ibverbs::Remote;
@@ -9,28 +9,28 @@ pub(super) const HELLO_BYTES: usize = 80;
 /// Beginning of a hello: name and version.
 const MAGIC: [u8; 5] = *b"lnrv\x01";
 
-/// What an end says instead of a hello if it has no queue pair.
+/// What an end sends instead of a hello if it has no queue pair.
 pub(super) const NONE: [u8; HELLO_BYTES] = [0; HELLO_BYTES];
 
-/// One end's queue pair, its port and its memory.
+/// One end's queue pair, with its port and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) addressing: Addressing,
-    /// Payload of the port's largest packet, in bytes.
+    /// Payload of the largest packet on the port's link, in bytes.
     pub(super) mtu: u16,
     pub(super) lid: u16,
-    /// Reads that it answers at a time.
+    /// Most RDMA reads that this end answers at a time.
     pub(super) reads_in: u8,
-    /// Number of the queue pair, 24 bits.
+    /// Number of the queue pair, which has 24 bits.
     pub(super) number: u32,
-    /// Number of its first packet, 24 bits.
+    /// Sequence number of its first packet, which has 24 bits.
     pub(super) first_packet: u32,
     pub(super) gid: [u8; 16],
     pub(super) memory: Remote,
 }
 
 impl Hello {
-    /// Encodes the hello; numbers are in network order.
+    /// Encodes the hello, with numbers in network byte order.
     pub(super) fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut raw = [0; HELLO_BYTES];
         let mut at = 0;
@@ -51,10 +51,10 @@ impl Hello {
         raw
     }
 
-    /// Decodes what [`Hello::encode`] wrote. The error says what is wrong, as a lowercase fragment.
+    /// Decodes a hello that [`Hello::encode`] encoded. The error explains what is wrong, as a lowercase fragment.
     pub(super) fn decode(raw: &[u8; HELLO_BYTES]) -> Result<Self, String> {
         if *raw == NONE {
-            // The end without a queue pair has the reason, and reports it.
+            // The other end reports the reason why it has no queue pair.
             return Err("given up by the other end, which has no queue pair".to_owned());
         }
         let mut rest = &raw[..];
@@ -84,7 +84,7 @@ impl Hello {
         Ok(hello)
     }
 
-    /// Returns whether another queue pair has the same port and the same limits.
+    /// Returns whether another queue pair uses the same port and has the same limits.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         let of = |hello: &Self| (hello.addressing, hello.mtu, hello.lid, hello.reads_in, hello.gid);
         of(self) == of(other)
@@ -101,7 +101,7 @@ impl Hello {
     }
 }
 
-/// Takes the next bytes, of which there are enough: the size of a hello is fixed.
+/// Takes the next N bytes. There are always enough, because the size of a hello is fixed.
 fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
     let (taken, left) = rest.split_at(N);
     *rest = left;

@@ -1,4 +1,4 @@
-//! How the ends of a set get their queue pairs and connect them.
+//! How the two ends of a set make their queue pairs and connect them.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,7 +19,7 @@ use linerate_sys::ibverbs::{
 };
 use linerate_sys::thread;
 
-use super::choice::{Asked, Choice, Lack, choose};
+use super::choice::{Choice, Lack, Requested, choose};
 use super::hello::{Hello, NONE};
 use super::pair::Pair;
 use super::reason::failed;
@@ -29,29 +29,30 @@ use crate::transport::Lines;
 use crate::transport::line::{Line, connections};
 use linerate_host::{self as host, Live, Machine};
 
-/// What a host needs for verbs.
+/// Hint that lists what a host needs for verbs.
 const INSTALL: &str = "install libibverbs with its providers (Debian, Ubuntu: libibverbs1 ibverbs-providers; Fedora: \
                        libibverbs), load ib_uverbs (sudo modprobe ib_uverbs), and let this user open /dev/infiniband/uverbs*";
-/// Time for both ends to introduce themselves.
+/// Longest time until both ends have sent their hellos.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is sent again. The most that there is would be 7, which Soft-RoCE takes for "without an end".
+/// Number of retransmissions of a packet that is not acknowledged. The largest possible value would be 7, but Soft-RoCE
+/// then retransmits without a limit.
 //= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: a retry_cnt of 7 is not lowered
 const RETRIES: u8 = 6;
-/// A sender waits without an end for a receive request; the end of a step ends the wait.
+/// Number of retries if the receiver has no receive request. 7 means no limit; the end of the step ends them.
 const RNR_RETRIES: u8 = 7;
 
-/// Error texts for another end that takes, or sends, no hello.
+/// Error texts if the other end does not receive, or does not send, a hello.
 const UNTAKEN: &str = "the other end takes no introduction";
 const UNSAID: &str = "the other end introduces no queue pair";
 
-/// The queue pairs of a set, connected.
+/// The queue pairs of a set, after they were connected.
 pub(super) struct Met {
     pub(super) pairs: Vec<Pair>,
-    /// The port that they use, with the sizes in force.
+    /// The RDMA port that they use, with the sizes that were agreed.
     pub(super) end: RdmaEnd,
 }
 
-/// Makes the queue pairs of one end of a set, and connects them to the other end's.
+/// Makes the queue pairs of one end of a set, and connects them to those of the other end.
 pub(super) fn meet(
     side: Side,
     plan: &SetPlan,
@@ -62,7 +63,7 @@ pub(super) fn meet(
     let until = Instant::now() + PATIENCE;
     let made = introduce(side, plan, shape, &taken, until);
     if made.is_err() {
-        // The other end need not wait. Its connection may be gone as well.
+        // After `NONE` the other end need not wait. The connection to it may be gone too, so errors are ignored.
         for line in &taken {
             let _ = line.send_all(&NONE, until, UNTAKEN);
         }
@@ -99,7 +100,8 @@ pub(super) fn meet(
     Ok(Met { pairs, end })
 }
 
-/// Notes what was agreed for a queue pair: the same for all but inline payload, of which the least counts.
+/// Records what was agreed for a queue pair. All queue pairs have the same values, except inline payload, whose
+/// smallest value is recorded.
 fn agreed(end: &mut RdmaEnd, endpoint: &Endpoint, route: &Route) {
     end.mtu = route.mtu;
     end.reads_out = route.reads_out.into();
@@ -111,10 +113,10 @@ fn unsupported(what: String) -> LoadError {
     LoadError::Unsupported { what }
 }
 
-/// The queue pairs of a stream, with the introduction of each.
+/// The queue pairs of a stream, with the hello of each.
 type Made = (Endpoint, Vec<Hello>);
 
-/// Makes the queue pairs of this end, and introduces them to the other end.
+/// Makes the queue pairs of this end, and sends their hellos to the other end.
 fn introduce(
     side: Side,
     plan: &SetPlan,
@@ -139,13 +141,13 @@ fn introduce(
     Ok((port, pairs))
 }
 
-/// Runs `work` on a CPU of a NUMA node, so that what it allocates is on that node. Without such a CPU it runs where the
-/// scheduler places it.
+/// Runs `work` on a CPU of a NUMA node, so that the memory that it allocates is on that node. If this process may use
+/// no CPU of the node, `work` runs where the scheduler places it.
 fn near<T: Send>(node: Option<u32>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
             if let Some(cpu) = node.and_then(cpu_of) {
-                // A CPU that cannot be used now is as good as none.
+                // If pinning fails, `work` runs where the scheduler places it.
                 let _ = thread::pin(cpu);
             }
             work()
@@ -157,7 +159,7 @@ fn near<T: Send>(node: Option<u32>, work: impl FnOnce() -> T + Send) -> io::Resu
     })
 }
 
-/// Returns a CPU of a NUMA node that this process may use.
+/// Returns a CPU of a NUMA node that this process may use; `None` if there is none.
 fn cpu_of(node: u32) -> Option<u32> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let text = Live::new().file(&path).ok()?;
@@ -166,22 +168,22 @@ fn cpu_of(node: u32) -> Option<u32> {
     cpus.into_iter().find(|cpu| allowed.contains(cpu))
 }
 
-/// A port that is open.
+/// An RDMA port that was opened.
 struct Port {
     choice: Choice,
     device: Arc<Device>,
     state: ibverbs::Port,
     limits: Limits,
-    /// Identifier of a GID-addressed port.
+    /// GID that packets carry; zero if the port is addressed by LID alone.
     gid: [u8; 16],
-    /// What sysfs says about the port.
+    /// Facts of the port from sysfs.
     described: RdmaEnd,
-    /// The addresses of all RDMA ports of this host.
+    /// IP addresses of all RDMA ports of this host.
     owned: Vec<IpAddr>,
 }
 
 impl Port {
-    /// Opens the port by which this end, at the address `local`, reaches the other one.
+    /// Opens the RDMA port through which this end, whose address is `local`, reaches the other end.
     fn open(side: Side, plan: &SetPlan, local: IpAddr) -> Result<Self, LoadError> {
         let options = &plan.knobs.options;
         let facts = host::infiniband(&Live::new());
@@ -189,11 +191,11 @@ impl Port {
             Side::Near => options.word(DEVICE.key),
             Side::Far => options.word(FAR_DEVICE.key),
         };
-        let asked = Asked {
+        let requested = Requested {
             device: named,
             gid_index: options.number(GID_INDEX.key).map(|index| index as u8),
         };
-        let choice = choose(&facts, local, asked).map_err(lacking)?;
+        let choice = choose(&facts, local, requested).map_err(lacking)?;
         let library = Library::load();
         let library =
             library.map_err(|missing| lacking(Lack::new(missing.to_string(), INSTALL)))?;
@@ -221,7 +223,7 @@ impl Port {
         })
     }
 
-    /// Describes the port for the record, before anything is agreed.
+    /// Describes the port for the record, before the ends have agreed on sizes.
     fn end(&self, shape: &Shape) -> RdmaEnd {
         RdmaEnd {
             addressing: self.choice.addressing,
@@ -237,23 +239,24 @@ impl Port {
         }
     }
 
-    /// Reads that a queue pair may have in flight.
+    /// Returns how many RDMA reads a queue pair may have in flight.
     fn reads_out(&self, plan: &SetPlan) -> u8 {
         self.limits.reads_out.min(reads(plan)) as u8
     }
 
-    /// Refuses queues and messages that the device does not have.
+    /// Refuses sizes of queues and messages that exceed those of the device, and operations that it lacks.
     fn check(&self, shape: &Shape) -> Result<(), LoadError> {
         let Limits { requests, completions, atomics, .. } = self.limits;
         let name = &self.choice.device;
-        let asked = (shape.depth + shape.list).max(shape.receives());
-        if asked > requests {
-            let what = format!("{name} has queues of {requests} requests, not of {asked}");
+        let requested = (shape.depth + shape.list).max(shape.receives());
+        if requested > requests {
+            let what = format!("{name} has queues of {requests} requests, not of {requested}");
             return Err(unsupported(what));
         }
-        let asked = asked.saturating_mul(shape.pairs);
-        if asked > completions {
-            let what = format!("{name} has queues of {completions} completions, not of {asked}");
+        let requested = requested.saturating_mul(shape.pairs);
+        if requested > completions {
+            let what =
+                format!("{name} has queues of {completions} completions, not of {requested}");
             return Err(unsupported(what));
         }
         if shape.size > self.state.message {
@@ -267,7 +270,7 @@ impl Port {
         Ok(())
     }
 
-    /// Makes the queue pairs of a stream, with what the other end must know of each.
+    /// Makes the queue pairs of a stream, and the hello of each.
     fn endpoint(&self, plan: &SetPlan, shape: &Shape, line: &Line) -> Result<Made, LoadError> {
         self.check(shape)?;
         let refused = |refused| failed(line, refused);
@@ -289,8 +292,9 @@ impl Port {
             calls: shape.calls,
         };
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
-        let asked = plan.knobs.options.number(MTU.key);
-        let mtu = asked.map_or(self.state.mtu, |asked| self.state.mtu.min(asked as u32));
+        let requested = plan.knobs.options.number(MTU.key);
+        let mtu =
+            requested.map_or(self.state.mtu, |requested| self.state.mtu.min(requested as u32));
         let hellos = endpoint.numbers().map(|number| {
             Ok(Hello {
                 addressing: self.choice.addressing,
@@ -308,20 +312,21 @@ impl Port {
     }
 }
 
-/// Reads in flight that are asked for.
+/// Returns how many RDMA reads in flight the plan requests.
 fn reads(plan: &SetPlan) -> u32 {
-    let asked = plan.knobs.options.number(READS.key);
-    asked.unwrap_or(READS_DEFAULT) as u32
+    let requested = plan.knobs.options.number(READS.key);
+    requested.unwrap_or(READS_DEFAULT) as u32
 }
 
-/// Returns a random number, so that packets of an earlier queue pair of the same number are not taken for new ones.
+/// Returns a random number from which packets are numbered, so that late packets of an earlier queue pair with the same
+/// number are not mistaken for new ones.
 fn random(line: &Line) -> Result<u32, LoadError> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|e| line.failed("getrandom", io::Error::other(e)))?;
     Ok(u32::from_be_bytes(random))
 }
 
-/// Reads what sysfs says about a port.
+/// Reads the facts of a port from sysfs.
 fn described(facts: &Infiniband, choice: &Choice) -> RdmaEnd {
     let devices = facts.devices.iter();
     let mut ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
@@ -335,7 +340,7 @@ fn lacking(Lack { what, hint }: Lack) -> LoadError {
     LoadError::Failed { what, hint }
 }
 
-/// Returns how packets get to the other end. The error says why they cannot, as a lowercase fragment.
+/// Returns how packets reach the other end. The error explains why they cannot, as a lowercase fragment.
 fn route(
     choice: &Choice,
     reads_out: u8,
@@ -377,8 +382,8 @@ fn route(
     Ok((peer, route))
 }
 
-/// Refuses to send what nobody acknowledges to a third host: only to the other end's address on the connection, `peer`, and
-/// to this host's own addresses. The error is a lowercase fragment.
+/// Refuses to send packets of services without acknowledgement to a third host. Permitted are the other end's address
+/// on the connection, `peer`, and this host's own addresses. The error is a lowercase fragment.
 fn expects(other: &Hello, peer: IpAddr, owned: &[IpAddr]) -> Result<(), String> {
     let to = IpAddr::V6(Ipv6Addr::from(other.gid)).to_canonical();
     let is_routed = other.addressing == Addressing::RoceV2;
@@ -390,7 +395,7 @@ fn expects(other: &Hello, peer: IpAddr, owned: &[IpAddr]) -> Result<(), String> 
     ))
 }
 
-/// Returns the addresses of all RDMA ports of a host.
+/// Returns the IP addresses of all RDMA ports of a host.
 fn owned(facts: &Infiniband) -> Vec<IpAddr> {
     let ports = facts.devices.iter().flat_map(|device| &device.ports);
     let gids = ports.flat_map(|port| &port.gids);
@@ -464,12 +469,12 @@ mod tests {
         assert_eq!(to(Addressing::RoceV2, "::ffff:10.9.0.1"), Ok(()));
         let why = to(Addressing::RoceV2, "::ffff:10.9.0.3").unwrap_err();
         assert!(why.contains(&format!("{third}")), "{why}");
-        // Packets of these do not leave the network that both are in.
+        // Packets with RoCE v1 or LID addressing are not routed out of the network that both ports belong to.
         assert_eq!(to(Addressing::RoceV1, "fe80::3"), Ok(()));
         assert_eq!(to(Addressing::Lid, "fe80::3"), Ok(()));
     }
 
-    /// Reads the hello that an end sends as `sent`, and closes its connection or keeps it.
+    /// Decodes the hello when the other end sends the bytes `sent`, and then closes the connection or keeps it open.
     fn got(sent: &[u8], closes: bool) -> Result<Hello, String> {
         let (own, mut other) = UnixStream::pair().unwrap();
         let line = Line::new(own.into(), 0, 0).unwrap();

@@ -1,9 +1,10 @@
-//! RDMA verbs: requests to the device, which moves payload between the memories of both ends without the kernel.
+//! RDMA verbs: programs post requests to their device, and the devices move payload between the memories of both ends
+//! without the kernel.
 //!
-//! Each stream has a queue pair, and a TCP connection of the session on which its ends introduce their queue pairs and
-//! say when a step is over. Goodput of sends is payload that the receiver's device reported to the receiver. Writes and
-//! reads involve one program alone: it counts completions, which prove that the other end's device has acknowledged a
-//! write, or that read payload is in this end's memory, and reports them to the other end.
+//! Each stream has queue pairs, and a TCP connection of the session over which its ends exchange hellos and report when
+//! a step is over. Goodput of sends is the payload of completions at the receiver. For writes and reads, only one
+//! program has completions: it counts them and reports them to the other end. They prove that the other end's device
+//! has acknowledged a write, or that read payload is in this end's memory.
 
 mod choice;
 mod content;
@@ -39,7 +40,7 @@ use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
 use crate::{LoadError, Worker};
 
-/// Most requests in flight of a stream, over all its queue pairs.
+/// Most requests that a stream may have in flight, over all its queue pairs.
 const QUEUED_MAX: u32 = 64 << 10;
 
 /// Transport by RDMA verbs.
@@ -68,7 +69,7 @@ impl Transport for Rdma {
             return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
         }
         operation(plan, size)?;
-        queues(&Shape::of(plan))
+        check_queues(&Shape::of(plan))
     }
 
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
@@ -80,7 +81,7 @@ impl Transport for Rdma {
     }
 }
 
-/// Refuses what an operation does not have.
+/// Refuses an operation that the service, the size or the pattern does not permit.
 fn operation(plan: &SetPlan, size: u64) -> Result<(), String> {
     let shape = Shape::of(plan);
     let op = shape.op;
@@ -118,8 +119,8 @@ fn operation(plan: &SetPlan, size: u64) -> Result<(), String> {
     }
 }
 
-/// Refuses queues of sizes that do not fit together, or that cost too much.
-fn queues(shape: &Shape) -> Result<(), String> {
+/// Refuses sizes of queues that contradict each other or need too much memory.
+fn check_queues(shape: &Shape) -> Result<(), String> {
     if shape.list > (shape.depth / 2).max(1) {
         return Err(format!(
             "{} {} at a {} of {}: allowed is half of it",
@@ -140,22 +141,22 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     let mut shape = Shape::of(plan);
     let met = meeting::meet(side, plan, &mut shape, lines)?;
     let granted = met.end.inline;
-    let asked = plan.knobs.options.number(INLINE.key);
+    let requested = plan.knobs.options.number(INLINE.key);
     let mut end = SetEnd {
         write_size: shape.size.into(),
         read_size: shape.size.into(),
         rdma: Some(Box::new(met.end)),
         ..SetEnd::default()
     };
-    if let Some(asked) = asked.filter(|asked| u64::from(granted) < *asked) {
-        let why = format!("the device grants {granted} B of {asked} B");
+    if let Some(requested) = requested.filter(|requested| u64::from(granted) < *requested) {
+        let why = format!("the device grants {granted} B of {requested} B");
         end.gaps.push(refused(INLINE.key, &why));
     }
     let workers = met.pairs.into_iter();
     Ok(Connected { workers: workers.map(|pair| worker(side, plan, shape, pair)).collect(), end })
 }
 
-/// Makes the worker of a queue pair.
+/// Makes the worker of one end of a stream.
 fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::PingPong { interval, .. } => {
@@ -183,12 +184,12 @@ fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worke
             let request = Request { verb, len: shape.size, local, remote: remote as u64 };
             Box::new(Requester::new(pair, shape, request))
         }
-        // Refused by `possible`: the transport's row does not list the pattern.
+        // Plans with this pattern are refused by `possible`: the transport's row does not list it.
         Pattern::Operations { .. } => Box::new(Witness::new(pair, shape, false)),
     }
 }
 
-/// One end of round trips.
+/// One end of the round trips of a stream.
 struct EndOfTrips<'a> {
     side: Side,
     interval: Nanos,
@@ -197,7 +198,7 @@ struct EndOfTrips<'a> {
     pair: Pair,
 }
 
-/// Makes the worker of one end of round trips. Messages that may be lost have numbers.
+/// Makes the worker of one end of round trips. If messages may be lost, they carry numbers.
 fn timed(end: EndOfTrips<'_>) -> Box<dyn Worker> {
     let shape = end.shape;
     match (shape.op, shape.service.is_lossy()) {
@@ -218,7 +219,7 @@ fn timed(end: EndOfTrips<'_>) -> Box<dyn Worker> {
 }
 
 impl EndOfTrips<'_> {
-    /// Makes the worker of messages that are answered in the same way.
+    /// Makes the worker of one end if messages are answered by the far end's program.
     fn answered(self, way: impl Way + 'static) -> Box<dyn Worker> {
         match self.side {
             Side::Near => self.asker(way),
@@ -226,7 +227,7 @@ impl EndOfTrips<'_> {
         }
     }
 
-    /// Makes the worker of operations that are whole round trips by themselves.
+    /// Makes the worker of one end if the operation is a whole round trip and needs no answer by a program.
     fn returned(self, verb: Verb) -> Box<dyn Worker> {
         match self.side {
             Side::Near => {
@@ -251,7 +252,8 @@ mod tests {
     use super::super::possible;
     use super::*;
 
-    /// Why a load with these options, as `key=value`, is refused; round trips if it has a size.
+    /// Returns why a load with these options (`key=value`) is refused. `trips` is the message size of round trips;
+    /// `None` for a stream.
     fn refused(options: &str, trips: Option<u64>) -> Option<String> {
         let mut knobs = Knobs::default();
         for option in options.split_whitespace() {

@@ -1,4 +1,4 @@
-//! The connected queue pairs of a stream, with the connection on which its ends say when a step is over.
+//! The connected queue pairs of a stream, with the TCP connection over which its ends report when a step is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use super::shape::Shape;
 use crate::LoadError;
 use crate::transport::line::{Line, MarkPart};
 
-/// Polls of an empty queue between two readings of the clock.
+/// Number of polls of an empty completion queue between two readings of the clock.
 const POLLS: u32 = 64;
-/// Time without a completion after which the connection is read as well, in nanoseconds.
+/// Shortest time between two reads of the TCP connection, in nanoseconds.
 const QUIET: u64 = 1_000_000;
 
-/// Queue pairs and their connection.
+/// Connected queue pairs, and their TCP connection.
 pub(super) struct Pair {
     pub(super) endpoint: Endpoint,
     pub(super) line: Line,
-    /// The port of the queue pairs.
+    /// The RDMA port of the queue pairs.
     port: Arc<RdmaEnd>,
-    /// The payload that is sent and awaited, if it is compared.
+    /// The payload that both ends send, if received payload is verified.
     content: Option<Content>,
-    /// Whether the thread sleeps until a completion.
+    /// Whether the thread sleeps until there is a completion, instead of polling.
     events: bool,
     part: MarkPart,
     put: MarkPart,
-    /// Time at which the connection was last read.
+    /// Time at which the TCP connection was last read.
     looked: u64,
 }
 
@@ -58,36 +58,36 @@ impl Pair {
         }
     }
 
-    /// Sets the request that is posted from now on, `chained` of them by one call.
+    /// Sets the request to be posted from now on; one call posts `chained` of them.
     pub(super) fn prepare(&mut self, request: Request, chained: u32) {
         self.endpoint.prepare(request, chained as usize);
     }
 
-    /// Posts the prepared requests to a queue pair.
+    /// Posts the prepared requests to a queue pair. `signalled` makes the last one complete, with `id`.
     #[inline]
     pub(super) fn post(&mut self, at: usize, signalled: bool, id: u64) -> Result<(), LoadError> {
         let posted = self.endpoint.post(at, signalled, id);
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
-    /// Posts the prepared request to the first queue pair, with a number that the receiver's completion has if the
-    /// request can have one.
+    /// Posts the prepared request to the first queue pair, with a number as immediate data. The receiver's completion
+    /// contains it, if the request can carry immediate data.
     #[inline]
     pub(super) fn post_numbered(&mut self, number: u32) -> Result<(), LoadError> {
         let posted = self.endpoint.post_with(number, true, 1);
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
-    /// Removes the first `len` bytes of received payload, so that what is compared later is what was moved since. The other
-    /// end must send nothing meanwhile: no end does before both have begun.
+    /// Overwrites the first `len` bytes of the memory for received payload, so that a later comparison finds only what
+    /// was received since. The other end must not send meanwhile: no end sends before both have begun the step.
     pub(super) fn clear(&mut self, shape: &Shape, len: u32) {
         if self.content.is_some() {
             self.endpoint.write(shape.landing(), &vec![0; len as usize]);
         }
     }
 
-    /// As [`Pair::compare`], for messages of round trips. Where one is under way at a time it is removed afterwards, so
-    /// that the next one is not taken for it.
+    /// Verifies received payload like [`Pair::compare`], for messages of round trips. If only one message is in flight
+    /// at a time, its bytes are overwritten afterwards, so that they are not mistaken for the next message.
     #[inline]
     pub(super) fn take(&mut self, shape: &Shape, len: u32) -> Result<(), LoadError> {
         if self.content.is_some() {
@@ -99,7 +99,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Compares the first `len` bytes of received payload with what was sent, if that is asked for.
+    /// Compares the first `len` bytes of received payload with what was sent, if the plan requests verification.
     #[inline]
     pub(super) fn compare(&self, shape: &Shape, len: u32) -> Result<(), LoadError> {
         match &self.content {
@@ -117,7 +117,7 @@ impl Pair {
         Err(self.line.garbled("the received payload is not what was sent"))
     }
 
-    /// Sets the receive requests that are posted from now on, `chained` at a time.
+    /// Sets the receive requests to be posted from now on; one call posts `chained` of them.
     pub(super) fn prepare_receives(&mut self, offset: usize, len: u32, chained: u32) {
         let (len, chained) = (len as usize, chained as usize);
         self.endpoint.prepare_receives(offset, len, chained);
@@ -130,7 +130,8 @@ impl Pair {
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
-    /// Passes the completions of a queue to `take`, at most `most` of them; returns their number.
+    /// Passes the completions of a queue to `take`, at most `most` of them; returns their number. A failed request is
+    /// an error.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -151,7 +152,7 @@ impl Pair {
         Ok(completions.len())
     }
 
-    /// Passes completions to `take` as [`Pair::poll`] does, and waits for the first one for at most `most`.
+    /// Passes completions to `take` as [`Pair::poll`] does. Waits up to `most` for the first one.
     #[inline]
     pub(super) fn wait(
         &mut self,
@@ -168,7 +169,7 @@ impl Pair {
             return self.sleep(queue, batch, most, take);
         }
         let until = clock::now() + most.as_nanos() as u64;
-        // Without a pause for the processor: it may last as long as a tenth of a round trip.
+        // No pause instruction is used here: on some processors it takes a tenth of a round trip.
         loop {
             for _ in 0..POLLS {
                 let got = self.poll(queue, batch, &mut take)?;
@@ -182,7 +183,7 @@ impl Pair {
         }
     }
 
-    /// Sleeps until a completion, for at most `most`.
+    /// Sleeps up to `most` until there is a completion, and passes the completions to `take`.
     fn sleep(
         &mut self,
         queue: Queue,
@@ -192,7 +193,7 @@ impl Pair {
     ) -> Result<usize, LoadError> {
         let armed = self.endpoint.arm(queue);
         armed.map_err(|refused| failed(&self.line, refused))?;
-        // A completion before the queue was armed ends no sleep.
+        // A completion that arrived before the queue was armed does not end a sleep, so the queue is polled again.
         let got = self.poll(queue, batch, &mut take)?;
         if got > 0 {
             return Ok(got);
@@ -202,29 +203,31 @@ impl Pair {
         self.poll(queue, batch, take)
     }
 
-    /// Tells the other end; returns true once all of it is sent. Until then it must be called with the same mark.
+    /// Sends a mark to the other end; returns true once all its bytes are sent. Until then it must be called with the
+    /// same mark.
     pub(super) fn tell(&mut self, mark: Mark) -> Result<bool, LoadError> {
         self.put.put(&self.line, mark, false)
     }
 
-    /// Returns what the other end tells, within the block time if it may `wait`.
-    pub(super) fn told(&mut self, wait: bool) -> Result<Option<Mark>, LoadError> {
+    /// Receives a mark of the other end, if one is available or, with `wait`, arrives within the block time.
+    pub(super) fn poll_mark(&mut self, wait: bool) -> Result<Option<Mark>, LoadError> {
         self.part.get(&self.line, wait)
     }
 
-    /// Returns what the other end tells, if that was not asked in the last millisecond.
+    /// Receives a mark of the other end, unless the connection was read within the last millisecond.
     #[inline]
-    pub(super) fn told_sometimes(&mut self) -> Result<Option<Mark>, LoadError> {
+    pub(super) fn poll_mark_sometimes(&mut self) -> Result<Option<Mark>, LoadError> {
         let now = clock::now();
         if now - self.looked < QUIET {
             return Ok(None);
         }
         self.looked = now;
-        self.told(false)
+        self.poll_mark(false)
     }
 }
 
-/// Returns the completion of the request that failed, if there is one: it ends all others, which are flushed.
+/// Returns the completion of the request that really failed, if there is one. After it, the device flushes all other
+/// requests.
 #[cold]
 fn reason(endpoint: &mut Endpoint) -> Option<(Queue, Completion)> {
     for queue in [Queue::Sent, Queue::Received] {

@@ -1,4 +1,4 @@
-//! Why a call or a request failed: its error, with what can be checked at this end.
+//! Errors for calls and requests that failed, with the causes that can be checked at this end.
 
 use linerate_ceiling::roce;
 use linerate_facts::infiniband::{Layer, LinkState};
@@ -10,21 +10,21 @@ use crate::LoadError;
 use crate::transport::line::Line;
 use linerate_host::{Live, Machine};
 
-/// What was found at this end after a failure.
+/// What was found at this end after a request had failed.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    /// Whether the other end has closed its connection.
+    /// Whether the other end has closed the TCP connection.
     closed: bool,
-    /// State of the port; `None` if it could not be read.
+    /// State of the RDMA port; `None` if it could not be read.
     state: Option<LinkState>,
-    /// MTU of the network port; `None` if there is none, or it could not be read.
+    /// MTU of the network port; `None` if there is no network port, or if it could not be read.
     mtu: Option<u32>,
 }
 
-/// Calls that lock memory: a queue is memory that the device reads as well.
+/// Calls that lock memory. The device also reads queues from memory, so making a queue locks memory too.
 const PINS: [&str; 3] = ["ibv_reg_mr", "ibv_create_cq", "ibv_create_qp"];
 
-/// Makes an error of a call that failed.
+/// Makes the error for a verbs call that failed.
 #[cold]
 pub(super) fn failed(line: &Line, Refused { call, source }: Refused) -> LoadError {
     let is_unpinned = PINS.contains(&call)
@@ -40,7 +40,7 @@ pub(super) fn failed(line: &Line, Refused { call, source }: Refused) -> LoadErro
     }
 }
 
-/// Makes an error of a request that was not carried out.
+/// Makes the error for a request that was completed with an error.
 #[cold]
 pub(super) fn ended(
     line: &Line,
@@ -74,8 +74,8 @@ pub(super) fn ended(
     }
 }
 
-/// Checks the likely causes one by one; returns the one that was found, as a fragment. Of a request that nobody
-/// acknowledged it returns what was excluded, if none was found; else the text is empty.
+/// Checks the likely causes one by one, and returns the one that was found, as a fragment. If none was found, returns
+/// for a request without acknowledgement which causes were excluded, and an empty text for others.
 fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
     let machine = Live::new();
     let path = format!("/sys/class/infiniband/{}/ports/{}/state", end.device, end.port);
@@ -93,7 +93,7 @@ fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
     })
 }
 
-/// Returns what is gone: the other end, or this end's link.
+/// Returns what is gone: the other end's program, or this end's link; `None` if neither.
 fn gone(end: &RdmaEnd, found: Found) -> Option<String> {
     if found.closed {
         return Some("the other end has closed its connection: its program has ended".to_owned());
@@ -105,7 +105,7 @@ fn gone(end: &RdmaEnd, found: Found) -> Option<String> {
     })
 }
 
-/// Returns why packets may get no acknowledgement, with what was excluded.
+/// Returns why packets may not have been acknowledged, and which causes were excluded.
 fn unanswered(end: &RdmaEnd, found: Found) -> String {
     let port = end.name();
     let packets = end.mtu;
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn told(layer: Layer, found: Found) -> String {
+    fn result_of(layer: Layer, found: Found) -> String {
         let end = RdmaEnd {
             device: "mlx5_0".to_owned(),
             port: 1,
@@ -165,8 +165,8 @@ mod tests {
             (Layer::Ethernet, unread, "could not be looked at"),
             (Layer::InfiniBand, small, "linerate fabric"),
         ] {
-            let told = told(layer, found);
-            assert!(told.contains(wanted), "{found:?}: {told}");
+            let reported = result_of(layer, found);
+            assert!(reported.contains(wanted), "{found:?}: {reported}");
         }
     }
 }

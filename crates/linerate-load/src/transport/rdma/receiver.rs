@@ -1,4 +1,4 @@
-//! The end that receives messages: it posts receive requests, and counts their completions.
+//! The end that receives messages: it posts receive requests and counts their completions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use super::pair::Pair;
 use super::shape::Shape;
 use crate::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Completions that are taken at a time, and receive requests that are posted at a time.
+/// Most completions that are handled at a time, and most receive requests that are posted by one call.
 const BATCH: usize = 16;
-/// Longest wait for a message before the connection is read as well.
+/// Longest wait for a message before the TCP connection is read.
 const QUIET: Duration = Duration::from_millis(1);
-/// Time without a message after which messages of a step that is over are lost, if messages may be lost; in
-/// nanoseconds.
+/// If messages may be lost: time in nanoseconds after the last message of a step that is over, after which the missing
+/// messages count as lost.
 const LOST: u64 = 200_000_000;
 
-/// Receives the messages of a load.
+/// Worker that receives the messages of a stream, over all its queue pairs.
 pub(super) struct Receiver {
     pair: Pair,
     shape: Shape,
-    /// Receive requests that are posted, by queue pair.
+    /// Number of receive requests that are posted, by queue pair.
     posted: Box<[u32]>,
-    /// The queue pairs whose datagrams count, by queue pair; empty for connected services.
+    /// Numbers of the queue pairs whose datagrams count, by own queue pair; empty for connected services.
     senders: Box<[u32]>,
     moved: u64,
-    /// Payload that was sent in this step, once the sender has told.
+    /// Payload that was sent in this step, in bytes, once the sender has reported it.
     total: Option<u64>,
-    /// Time of the last message, once the sender has told.
+    /// Time of the last message; it is used once the sender has reported the end of the step.
     last: u64,
 }
 
@@ -54,7 +54,7 @@ impl Receiver {
         }
     }
 
-    /// Receive requests that are posted at a time: few enough that most are posted while messages arrive.
+    /// Returns how many receive requests are posted by one call: few, so that most requests stay posted meanwhile.
     fn chained(&self) -> u32 {
         (self.shape.receives() / 4).clamp(1, BATCH as u32)
     }
@@ -70,7 +70,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns whether no more messages are expected, since some were lost.
+    /// Returns whether the missing messages count as lost, because none was received for some time.
     fn is_quiet(&self) -> bool {
         self.shape.service.is_lossy() && clock::now().saturating_sub(self.last) > LOST
     }
@@ -113,7 +113,7 @@ impl Worker for Receiver {
                 self.last = clock::now();
             }
         } else if got == 0
-            && let Some(Mark::End(total)) = self.pair.told(false)?
+            && let Some(Mark::End(total)) = self.pair.poll_mark(false)?
         {
             self.total = Some(total);
             self.last = clock::now();
@@ -123,7 +123,7 @@ impl Worker for Receiver {
 
     fn finish(&mut self) -> Result<bool, LoadError> {
         match self.total {
-            // The network may deliver a datagram twice.
+            // For lossy services more is no error: the network may deliver a datagram twice.
             Some(total) if self.moved > total && !self.shape.service.is_lossy() => {
                 Err(self.pair.line.garbled("more payload was received than was sent"))
             }

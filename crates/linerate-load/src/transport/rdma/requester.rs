@@ -1,4 +1,4 @@
-//! The end that posts the requests of a load, and learns from completions that they were carried out.
+//! The end that posts the requests of a load, and that learns from completions that they were executed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,49 +13,50 @@ use super::pair::Pair;
 use super::shape::Shape;
 use crate::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Completions that are taken at a time.
+/// Most completions that are handled at a time.
 const BATCH: usize = 16;
-/// Time from one report to the other end to the next, in nanoseconds.
+/// Time between two reports to the other end, in nanoseconds.
 const REPORT: u64 = 10_000_000;
 
-/// Posts requests as long as fewer than the depth are in flight.
+/// Worker that posts requests as long as the queue pairs have fewer in flight than the depth permits.
 pub(super) struct Requester {
     pair: Pair,
     shape: Shape,
-    /// Operation whose payload is counted: sent or received.
+    /// Operation as which payload is counted: sent or received.
     op: Op,
     request: Request,
-    /// What each queue pair has in flight.
+    /// State of each queue pair's requests.
     queues: Box<[Queued]>,
-    /// The queue pair whose turn it is.
+    /// Index of the queue pair that gets the next requests.
     turn: usize,
-    /// Payload of this step that is known to have arrived, and the part that the other end was told of.
+    /// Payload of this step whose requests have completed, and the part of it that was reported to the other end, in
+    /// bytes.
     moved: u64,
     reported: u64,
-    /// The report that may have been sent in part.
+    /// Bytes of the report that is being sent; it may have been sent in part.
     reporting: Option<u64>,
     next_report: u64,
     stage: Stage,
-    /// Whether the other end said that the step is over.
+    /// Whether the other end has reported that the step is over.
     over: bool,
 }
 
-/// Requests of a queue pair.
+/// Requests of one queue pair.
 #[derive(Debug, Clone, Copy, Default)]
 struct Queued {
-    /// Requests in flight, and how many of them were posted since the last one that completes.
+    /// Number of requests in flight, and number of requests posted since the last one that was signalled.
     in_flight: u32,
     unsignalled: u32,
 }
 
-/// How far the end of a step is.
+/// Stages of ending a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Requests are posted.
+    /// Requests are being posted.
     Posting,
-    /// No request in flight is left to complete once the last one does.
+    /// The last request of each queue pair is signalled, so that all requests in flight will complete.
     Flushed,
-    /// The end mark may have been sent in part.
+    /// The end mark is being sent; it may have been sent in part.
     Ending,
 }
 
@@ -81,7 +82,7 @@ impl Requester {
         }
     }
 
-    /// Posts the requests of one call, of which the last completes if it is the last of its group or `flush`.
+    /// Posts the requests of one call. The last one is signalled if it ends a group of `signal_every`, or if `flush`.
     #[inline]
     fn post(&mut self, at: usize, flush: bool) -> Result<(), LoadError> {
         let list = self.shape.list;
@@ -95,18 +96,18 @@ impl Requester {
         Ok(())
     }
 
-    /// Whether a queue pair has room for the requests of one call.
+    /// Returns whether a queue pair has room for the requests of one call.
     #[inline]
     fn has_room(&self, at: usize) -> bool {
         self.queues[at].in_flight + self.shape.list <= self.shape.depth
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     fn in_flight(&self) -> u32 {
         self.queues.iter().map(|queued| queued.in_flight).sum()
     }
 
-    /// Posts requests to one queue pair after the other, until `most` are posted or all queues are full.
+    /// Posts requests to the queue pairs in turn, until `most` are posted or all queues are full.
     #[inline]
     fn fill(&mut self, most: usize) -> Result<usize, LoadError> {
         let (mut posted, mut full) = (0, 0);
@@ -124,19 +125,20 @@ impl Requester {
         Ok(posted.min(most))
     }
 
-    /// Takes completions; waits for the first one for at most `wait`.
+    /// Handles completions, after waiting up to `wait` for the first one.
     #[inline]
     fn complete(&mut self, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
         if self.drain(wait, done)? == 0 && !wait.is_zero() {
-            // The reason may be that the other end is gone.
+            // If nothing completed, the other end may be gone.
             self.heed()?;
         }
         Ok(())
     }
 
-    /// Reads whether the other end ended the step. Only the end that decides how long it lasts may do so.
+    /// Reads whether the other end has ended the step. The other end may do that only if it determines how long the
+    /// step lasts.
     fn heed(&mut self) -> Result<(), LoadError> {
-        match self.pair.told_sometimes()? {
+        match self.pair.poll_mark_sometimes()? {
             Some(Mark::End(_)) if !self.decides() => self.over = true,
             Some(_) => {
                 return Err(self.pair.line.garbled("a mark from the end that only counts"));
@@ -146,7 +148,7 @@ impl Requester {
         Ok(())
     }
 
-    /// Takes completions; returns the number of requests that they cover.
+    /// Handles completions, after waiting up to `wait` for the first one; returns how many requests completed.
     #[inline]
     fn drain(&mut self, wait: Duration, done: &mut Vec<Done>) -> Result<u32, LoadError> {
         let Self { pair, shape, op, queues, moved, .. } = self;
@@ -174,7 +176,7 @@ impl Requester {
         Ok(covered)
     }
 
-    /// Tells the other end what arrived, if it cannot know by itself; returns true once all of that is told.
+    /// Reports moved payload to the other end, if that end has no completions; returns true once all of it is reported.
     fn report(&mut self) -> Result<bool, LoadError> {
         if !self.shape.op.is_one_sided() {
             return Ok(true);
@@ -201,12 +203,12 @@ impl Requester {
         Ok(())
     }
 
-    /// Whether the program at this end decides how long a step lasts.
+    /// Returns whether this end, and not the other one, determines how long a step lasts.
     const fn decides(&self) -> bool {
         matches!(self.op, Op::Send(_))
     }
 
-    /// Drains the queue and tells the other end the total; returns true once that is done.
+    /// Waits until all requests have completed, and sends the end mark with the total; returns true once it is sent.
     fn end(&mut self) -> Result<bool, LoadError> {
         if self.stage == Stage::Posting {
             for at in 0..self.queues.len() {
@@ -250,13 +252,14 @@ impl Worker for Requester {
 
     fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
         if self.in_flight() > 0 {
-            // Only where nothing can be posted is there something to wait for: requests of a group that is not complete
-            // yet do not complete.
+            // Waiting makes sense only if no more requests can be posted: until then, the requests of a group that is
+            // not full have no completion.
             let is_full = (0..self.queues.len()).all(|at| !self.has_room(at));
             let is_full = is_full || self.stage != Stage::Posting;
             self.complete(if is_full { wait } else { Duration::ZERO }, done)?;
         }
-        // Until the end: an end that hears of no payload for seconds takes the step for stuck.
+        // Payload is reported until the end mark: the other end assumes that the step is stuck if it gets no report for
+        // seconds.
         if self.stage != Stage::Ending && self.reported < self.moved {
             self.report_sometimes()?;
         }

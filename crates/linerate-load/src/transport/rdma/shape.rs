@@ -1,4 +1,4 @@
-//! The numbers of a load: sizes, depths, and where its bytes lie in memory.
+//! The sizes and depths of a load, and where its bytes are in memory.
 
 use linerate_plan::transport::OptionInfo;
 use linerate_plan::transport::rdma::{
@@ -9,48 +9,49 @@ use linerate_plan::{Pattern, SetPlan};
 use linerate_sys::ibverbs::DATAGRAM;
 use linerate_units::Bytes;
 
-/// Payload of a request if the plan leaves it open, as perftest's.
+/// Payload of a request in bytes if the plan leaves it open, the same as in perftest.
 pub(super) const SIZE: u32 = 64 << 10;
-/// Size from which on each request completes: the time of its payload exceeds that of a completion many times.
+/// Payload in bytes from which on each request is signalled: moving it takes much longer than handling a completion.
 const LARGE: u32 = 8 << 10;
-/// Requests of small payload of which one completes, as in perftest.
+/// Number of requests with a small payload of which one is signalled, the same as in perftest.
 const GROUP: u64 = 100;
-/// Messages of round trips that may be in flight in open loop.
+/// Most messages of round trips that may be in flight in open loop.
 const TRIPS: u32 = 512;
 /// Payload of an atomic operation, in bytes.
 pub(super) const ATOMIC: u32 = 8;
-/// Receive requests for each request that may be in flight, and the least number of them. The device acknowledges a
-/// message before the program has posted a new receive request, so that the depth of the sender is no bound.
+/// Number of receive requests for each request that may be in flight, and the smallest number of receive requests. A
+/// device acknowledges a message before its program has posted a new receive request, so the sender's depth alone is
+/// not enough.
 const FOR_EACH: u32 = 2;
 const RECEIVES_LEAST: u32 = 64;
-/// Largest datagram: one packet.
+/// Largest datagram in bytes: the payload of one packet.
 const DATAGRAM_MAX: u32 = 4096;
-/// Bytes that a request, and its completion, take in the queues.
+/// Bytes in the queues that a request with its completion needs.
 //= rdma-core 65.0, providers/mlx5: 64 B each for a request of one segment and a completion
 const QUEUED: u64 = 128;
 
-/// The numbers of a load.
+/// Sizes and depths of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) op: Operation,
     pub(super) service: Service,
-    /// Payload of a request, in bytes.
+    /// Payload of a request in bytes.
     pub size: u32,
-    /// Queue pairs of a stream.
+    /// Number of queue pairs of a stream.
     pub(super) pairs: u32,
-    /// Requests in flight, of each queue pair.
+    /// Most requests of each queue pair that may be in flight.
     pub(super) depth: u32,
-    /// Receive requests that are asked for; zero leaves their number open.
+    /// Number of receive requests that the plan requests; zero leaves it open.
     receives: u32,
-    /// Requests that are posted by one call.
+    /// Number of requests that one call posts.
     pub(super) list: u32,
-    /// Requests of which one completes.
+    /// Number of requests of which one is signalled, that is has a completion.
     pub(super) signal_every: u32,
     pub(super) inline: u32,
     pub(super) events: bool,
-    /// Whether functions of the driver build requests, if it has them.
+    /// Whether the driver's functions build the requests, if it has such functions.
     pub(super) calls: bool,
-    /// Whether received payload is compared with what was sent.
+    /// Whether received payload is compared with the payload that was sent.
     pub(super) verify: bool,
 }
 
@@ -99,8 +100,8 @@ impl Shape {
         }
     }
 
-    /// Fits the size of datagrams to the packets of the path: those of a plan that leaves it open fill a packet. The
-    /// error is a lowercase fragment.
+    /// Fits the size of datagrams to the packets of the path. If the plan leaves the size open, a datagram fills a
+    /// packet; a larger size than a packet is an error. The error is a lowercase fragment.
     pub(super) fn fit(&mut self, plan: &SetPlan, mtu: u32) -> Result<(), String> {
         if self.service != Service::Ud || self.size <= mtu {
             return Ok(());
@@ -117,12 +118,13 @@ impl Shape {
         ))
     }
 
-    /// Whether a message of round trips is the only one under way. One that is not waited for any more may still arrive.
+    /// Returns whether at most one message of round trips is in flight. If messages may be lost, one that was given up
+    /// may still arrive.
     pub(super) const fn is_alone(&self) -> bool {
         self.depth < TRIPS && !self.service.is_lossy()
     }
 
-    /// Receive requests that are posted to each queue pair.
+    /// Returns how many receive requests are posted to each queue pair.
     pub(super) const fn receives(&self) -> u32 {
         let by_depth = self.depth * FOR_EACH;
         if self.op.is_one_sided() {
@@ -136,39 +138,39 @@ impl Shape {
         }
     }
 
-    /// Payload for which a receive request has room, with what the device puts in front of it.
+    /// Returns how many bytes a receive request has room for: the payload, and what the device puts in front of it.
     pub(super) const fn received(&self) -> u32 {
         match (self.op, self.service) {
-            // The payload is where the request wrote it.
+            // The payload is stored at the address in the write request.
             (Operation::WriteWithImmediate, _) => 0,
             (_, Service::Ud) => self.size + DATAGRAM as u32,
             _ => self.size,
         }
     }
 
-    /// Bytes of the memory of a stream: what is sent, then what is received.
+    /// Returns the size of a stream's memory in bytes: one half for what is sent, the other for what is received.
     pub(super) const fn memory(&self) -> usize {
         2 * self.half()
     }
 
-    /// Bytes that an end of a stream takes, with its queues.
+    /// Returns how many bytes of memory one end of a stream needs, including its queues.
     pub(super) const fn room(&self) -> u64 {
         let requests = (self.pairs as u64) * (self.depth + self.list + self.receives()) as u64;
         let content = if self.verify { self.size as u64 } else { 0 };
         self.memory() as u64 + content + requests * QUEUED
     }
 
-    /// Where the bytes begin that the device stores. Both halves begin at a cache line.
+    /// Returns the offset of the half for received bytes. Both halves begin at a cache line.
     pub(super) const fn half(&self) -> usize {
         (self.size as usize + self.ahead()).next_multiple_of(64)
     }
 
-    /// Where the received payload begins.
+    /// Returns the offset of the received payload.
     pub(super) const fn landing(&self) -> usize {
         self.half() + self.ahead()
     }
 
-    /// Bytes in front of received payload.
+    /// Returns how many bytes the device stores in front of received payload.
     const fn ahead(&self) -> usize {
         match self.service {
             Service::Ud => DATAGRAM,

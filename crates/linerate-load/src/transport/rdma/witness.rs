@@ -1,4 +1,4 @@
-//! The end whose memory is written or read: its device does the work, and the other end says what was moved.
+//! The end whose memory is written or read: its device does that, and the other end reports what was moved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use super::pair::Pair;
 use super::shape::Shape;
 use crate::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Counts what the requester reports.
+/// Worker that counts what the requester reports.
 pub(super) struct Witness {
     pair: Pair,
     shape: Shape,
-    /// Whether this end decides how long a step lasts.
+    /// Whether this end, and not the other one, determines how long a step lasts.
     decides: bool,
-    /// Whether this end has told the other one that the step is over.
-    said: bool,
+    /// Whether this end has sent the mark that the step is over.
+    end_sent: bool,
     ended: bool,
     moved: u64,
 }
 
 impl Witness {
     pub(super) fn new(pair: Pair, shape: Shape, decides: bool) -> Self {
-        Self { pair, shape, decides, said: false, ended: false, moved: 0 }
+        Self { pair, shape, decides, end_sent: false, ended: false, moved: 0 }
     }
 
-    /// Whether the other end writes into the memory of this one.
+    /// Returns whether the other end writes into this end's memory.
     fn stores(&self) -> bool {
         self.shape.op == Operation::Write && !self.decides
     }
 
-    /// Compares what the other end wrote in the step.
+    /// Compares what the other end has written in the step with what it should have sent.
     fn compare(&self) -> Result<(), LoadError> {
         if self.stores() && self.moved > 0 {
             self.pair.compare(&self.shape, self.shape.size)?;
@@ -64,7 +64,7 @@ impl Witness {
 
 impl Worker for Witness {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
-        (self.said, self.ended, self.moved) = (false, false, 0);
+        (self.end_sent, self.ended, self.moved) = (false, false, 0);
         if self.stores() {
             self.pair.clear(&self.shape, self.shape.size);
         }
@@ -79,16 +79,16 @@ impl Worker for Witness {
         if self.ended {
             return Ok(());
         }
-        // The connection waits no longer than `wait`, which is the block time of all connections.
-        if let Some(mark) = self.pair.told(!wait.is_zero())? {
+        // The call blocks for the block time of all connections, which is what `wait` is too.
+        if let Some(mark) = self.pair.poll_mark(!wait.is_zero())? {
             self.take(mark, done)?;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        if self.decides && !self.said {
-            self.said = self.pair.tell(Mark::End(0))?;
+        if self.decides && !self.end_sent {
+            self.end_sent = self.pair.tell(Mark::End(0))?;
         }
         Ok(self.ended)
     }

@@ -1,10 +1,10 @@
-//! How the two processes get the same memory: the far end makes it, and passes its descriptor to the near end over a
-//! socket.
+//! How the two processes get the same memory: the far end makes it, and passes its file descriptor to the near end over
+//! a Unix socket.
 //!
-//! The far end sends the name of the socket over the session. The name is random, so that two sets do not collide,
-//! but it is not secret: every local user can read it in /proc/net/unix, and connect. The memory is protected because
-//! each end asks the kernel for the user of the other end (SO_PEERCRED), and passes or accepts the descriptor only if
-//! that is its own user. Neither end opens anything else that the other one names.
+//! The far end sends the socket's name over the session. The name is random, so that two sets do not have the same one,
+//! but it is not secret: every local user can read it in /proc/net/unix, and connect. To protect the memory, each end
+//! asks the kernel for the user of the other end (SO_PEERCRED), and passes or accepts the descriptor only if that is
+//! its own user. Neither end opens anything else that the other one names.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -28,14 +28,14 @@ use crate::LoadError;
 use crate::transport::line::seen;
 use crate::transport::{Lines, Offer};
 
-/// Time for the whole meeting, including connections of other programs.
+/// Longest time until the near end has the memory, including connections of other programs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval between checks whether the set was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
-/// Byte of the message that passes the descriptor, because a message must have at least one.
+/// Content of the message that passes the descriptor: a message must have at least one byte.
 const BYTE: u8 = b'm';
 
-/// Random part of a set's name, which makes it unique.
+/// Random part of the socket's name, which makes the name unique.
 type Token = [u8; 16];
 
 /// Time limit of an end's wait for the other end.
@@ -51,7 +51,7 @@ impl<'a> Wait<'a> {
         Self { lines, until }
     }
 
-    /// Returns the time until the next check; an error once the wait is over.
+    /// Returns the time until the next check of the limit; fails once the set is cancelled or the time is over.
     fn left(&self) -> Result<Duration, LoadError> {
         if self.lines.given_up() {
             return Err(garbled("the other end released its shared memory"));
@@ -63,8 +63,8 @@ impl<'a> Wait<'a> {
         Ok(left.min(LOOK))
     }
 
-    /// Waits until something can be read or accepted. The deadline is checked before each poll, so that a socket that
-    /// is never empty cannot extend the wait.
+    /// Waits until `socket` can be read or has a connection to accept. The time limit is checked before each poll, so
+    /// that a socket that is always readable cannot extend the wait.
     fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
         loop {
             let seen = seen(socket.as_fd(), PollFlags::IN, self.left()?);
@@ -75,12 +75,12 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// A set whose memory waits for the near end.
+/// The far end of a set while it waits for the near end to fetch the memory.
 #[derive(Debug)]
 pub(super) struct Host {
     listener: UnixListener,
     token: Token,
-    /// User to whom the host passes memory.
+    /// User to whom the host passes the memory.
     user: Uid,
 }
 
@@ -89,7 +89,7 @@ impl Host {
         Self::of(geteuid())
     }
 
-    /// Makes a host for a near end of this user.
+    /// Makes a host that passes memory to this user.
     pub(super) fn of(user: Uid) -> Result<Self, LoadError> {
         let mut token = Token::default();
         getrandom::fill(&mut token).map_err(|e| failed("getrandom", std::io::Error::other(e)))?;
@@ -101,12 +101,12 @@ impl Host {
         Ok(Self { listener, token, user })
     }
 
-    /// Returns the data that the near end needs to connect.
+    /// Returns the token, from which the near end derives the socket's name.
     pub(super) fn offer(&self) -> Offer {
         self.token.to_vec()
     }
 
-    /// Passes the memory to the near end once it has connected. Connections of other users are closed.
+    /// Passes the memory to the near end, after waiting for it to connect. Connections of other users are closed.
     pub(super) fn pass(&self, memory: &SharedMemory, wait: &Wait<'_>) -> Result<(), LoadError> {
         loop {
             wait.readable(&self.listener)?;
@@ -120,8 +120,8 @@ impl Host {
             }
             match send(&guest, memory) {
                 Ok(()) => return Ok(()),
-                // The other process has already closed the connection: it is not the near end, or the set will be
-                // cancelled.
+                // The other process has already closed the connection: either it is not the near end, or the set will
+                // be cancelled.
                 Err(Errno::PIPE | Errno::CONNRESET) => {}
                 Err(e) => return Err(failed("sendmsg", e.into())),
             }
@@ -141,13 +141,13 @@ pub(super) fn fetch(offer: &Offer, len: usize, wait: &Wait<'_>) -> Result<Shared
     SharedMemory::open(receive(&host)?, len).map_err(|e| failed("mapping shared memory", e))
 }
 
-/// Returns the socket's name in the abstract namespace, which leaves no file behind.
+/// Returns the socket's name. It is in the abstract namespace, which leaves no file behind.
 pub(super) fn name(token: &Token) -> String {
     format!("linerate-{:032x}", u128::from_be_bytes(*token))
 }
 
-/// Connects to the host with this token. The socket does not block: the kernel then reports a full backlog, while a
-/// blocking socket would wait for room without a limit.
+/// Connects to the host with this token. The socket is non-blocking: so the kernel reports a full backlog, while on a
+/// blocking socket `connect` would wait for room without a limit.
 fn connect(token: &Token, wait: &Wait<'_>) -> Result<UnixStream, LoadError> {
     let failed = |e: Errno| failed("connect", e.into());
     let address = SocketAddrUnix::new_abstract_name(name(token).as_bytes()).map_err(failed)?;

@@ -1,7 +1,8 @@
-//! Shared memory: two processes of one host, a ring for each stream and direction, and one thread at each end.
+//! Shared memory between two processes of one host, with a ring for each stream and direction, and one thread for each
+//! end of a stream.
 //!
-//! Goodput is payload that the receiving process copied out of the ring, over its clock. Both ends know the total of
-//! a step to the byte: a position counts all bytes that ever passed a ring.
+//! Goodput is the payload that the receiving process copied out of the ring, over that process's clock. Both ends know
+//! the exact payload of a step: a position counts all bytes that ever passed through a ring.
 
 mod meeting;
 mod pipe;
@@ -34,13 +35,14 @@ use crate::pattern::stream::stream;
 use crate::{LoadError, Worker};
 use linerate_host::{self as host, Live};
 
-/// Bytes of a ring if the plan leaves the size open. An end sleeps until half of the ring is full, or free: with
-/// smaller rings, the two ends would spend their time on waking each other (docs/decisions/transports.md).
+/// Size of a stream's ring in bytes if the plan leaves it open. An end sleeps until half of the ring is full, or free:
+/// with smaller rings, the two ends would spend their time waking each other (docs/decisions/transports.md).
 const RING: u64 = transport::RING_DEFAULT;
-/// Smallest ring of round trips, in bytes. One message at a time stays in the first-level caches; several need room.
+/// Smallest rings of round trips, in bytes. With one message in flight, the ring stays in the first-level caches;
+/// several messages need more room.
 const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
-/// Reciprocal of the share of the free memory that is left to other programs.
+/// Reciprocal of the share of the free memory that is kept for other programs.
 const SPARED: u64 = 16;
 
 /// Transport through shared memory.
@@ -85,7 +87,7 @@ impl Transport for Shm {
     }
 }
 
-/// Returns how the memory of a set is divided.
+/// Returns how the memory of a set is divided into rings.
 fn layout(plan: &SetPlan) -> Layout {
     let knobs = &plan.knobs;
     let (rings, size) = match plan.pattern {
@@ -99,14 +101,14 @@ fn layout(plan: &SetPlan) -> Layout {
     }
 }
 
-/// Returns the size of a ring of two messages, at most as large as a stream's ring.
+/// Returns the size of a ring that has room for two messages, but at most the size of a stream's ring.
 fn ring_of(size: u64, several: bool) -> u64 {
     let least = if several { RING_OF_SEVERAL } else { RING_OF_ONE };
     (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
-/// Allocates the memory of a set. `free` is the available memory, with the limit that bounds it. The check is
-/// needed because the kernel promises more memory than there is, and kills some process when it is used.
+/// Allocates the memory of a set. `free` is the available memory, and the name of the limit that determines it. The
+/// check is needed because the kernel grants more memory than exists, and kills some process when it is used.
 fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, LoadError> {
     let none = |why: &str| LoadError::Unsupported {
         what: format!("{} of shared memory cannot be had: {why}", Bytes(len as u64)),
@@ -119,7 +121,7 @@ fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, Loa
     SharedMemory::create(len).map_err(|e| none(&e.to_string()))
 }
 
-/// The far end, which made the memory.
+/// The far end before it is connected: it has made the memory.
 struct Owner {
     plan: SetPlan,
     memory: SharedMemory,
@@ -137,7 +139,7 @@ impl Prepared for Owner {
     }
 }
 
-/// The near end, which receives the memory.
+/// The near end before it is connected: it will receive the memory.
 struct Guest {
     plan: SetPlan,
 }
@@ -167,7 +169,7 @@ fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
     Connected { workers: (0..plan.knobs.streams).map(worker).collect(), end: SetEnd::default() }
 }
 
-/// Makes the worker of one end of a stream, and takes its rings from the memory.
+/// Makes the worker of one end of a stream, whose rings are the next ones in the memory.
 fn worker(
     side: Side,
     plan: &SetPlan,
@@ -191,7 +193,7 @@ fn worker(
     }
 }
 
-/// Reports that threads must share CPUs: each stream has a thread at both ends, on one host.
+/// Reports that threads must share CPUs: both ends of each stream have a thread on this host.
 fn crowded(facts: &HostFacts, plan: &SetPlan) -> Option<Gap> {
     let (threads, cpus) = (2 * plan.knobs.streams as usize, facts.cpus.len());
     (cpus > 0 && threads > cpus).then(|| {

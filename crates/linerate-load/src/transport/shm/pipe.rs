@@ -1,7 +1,7 @@
-//! Bytes of one direction: one end writes them, the other reads them.
+//! One direction of a stream: one end writes bytes into the ring, the other end reads them.
 //!
-//! The writer ends a step by publishing the position of its end and a number that rises by one with each step. A ring
-//! contains only payload.
+//! The writer ends a step by storing the position at which the step ends, and the number of steps that have ended. A
+//! ring contains only payload.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -13,28 +13,28 @@ use super::ring::{held, read, write};
 use crate::LoadError;
 use crate::transport::line::BLOCK;
 
-/// Longest time of one call while the other end makes little progress at a time.
+/// Longest time of one call, in nanoseconds, even while the other end makes progress in small parts.
 const LONGEST: u64 = BLOCK.as_nanos() as u64;
 
-/// Limits the time of a call. The clock is read only after the first wait.
+/// Limits the duration of a call. The clock is read only after the first wait.
 #[derive(Default)]
 struct Patience(Option<u64>);
 
 impl Patience {
-    /// Returns whether the time for the call is not used up.
+    /// Returns whether the call may last longer.
     fn lasts(&mut self) -> bool {
         let now = clock::now();
         now < *self.0.get_or_insert(now + LONGEST)
     }
 }
 
-/// The end of a pipe that writes.
+/// The writing end of a ring.
 pub(super) struct Writer {
     pub(super) region: Region,
     ring: Ring,
     bytes: SharedBytes,
     head: u64,
-    /// Position of the reader when it was last read.
+    /// Position of the reader when it was last loaded.
     tail: u64,
     steps: u64,
     ended: bool,
@@ -62,7 +62,8 @@ impl Writer {
         self.region.size
     }
 
-    /// Returns the room in the ring; reads the reader's position only if less than `wanted` was known.
+    /// Returns the room in the ring in bytes. The reader's position is loaded only if less than `wanted` is known to be
+    /// free.
     #[inline]
     fn room(&mut self, wanted: u64) -> Result<u64, LoadError> {
         let room = |held: u64| self.region.size - held;
@@ -79,7 +80,7 @@ impl Writer {
         Ok(self.size() - bytes)
     }
 
-    /// Writes as many bytes as there is room for; returns their number.
+    /// Writes as many bytes as the ring has room for; returns their number.
     #[inline]
     pub(super) fn offer(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         let room = self.room(bytes.len() as u64)?;
@@ -93,12 +94,12 @@ impl Writer {
         Ok(len)
     }
 
-    /// Writes all bytes, or as many as there was room for in time.
+    /// Writes all bytes, or as many as the ring has room for within the block time; returns their number.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         let mut at = self.offer(bytes)?;
         let mut patience = Patience::default();
         while at < bytes.len() && patience.lasts() {
-            // If the writer were woken for every small room, the two ends would take turns.
+            // If the writer were woken whenever a few bytes are free, writer and reader would run only alternately.
             let wanted = (self.size() / 2).min((bytes.len() - at) as u64);
             wait(self, wanted, BLOCK)?;
             at += self.offer(&bytes[at..])?;
@@ -129,13 +130,13 @@ impl Waits for Writer {
     }
 }
 
-/// The end of a pipe that reads.
+/// The reading end of a ring.
 pub(super) struct Reader {
     pub(super) region: Region,
     ring: Ring,
     bytes: SharedBytes,
     tail: u64,
-    /// Position of the writer when it was last read.
+    /// Position of the writer when it was last loaded.
     head: u64,
     steps: u64,
     ended: bool,
@@ -159,12 +160,13 @@ impl Reader {
         self.ended = false;
     }
 
-    /// Returns whether the writer ended the step, and all of its payload is read.
+    /// Returns whether the writer has ended the step and all its payload was read.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns the bytes in the ring; reads the writer's position only if fewer than `wanted` were known.
+    /// Returns the number of bytes in the ring. The writer's position is loaded only if fewer than `wanted` are known
+    /// to be there.
     #[inline]
     fn there(&mut self, wanted: u64) -> Result<u64, LoadError> {
         if let Some(known) = held(self.head, self.tail, self.region.size)
@@ -194,9 +196,9 @@ impl Reader {
         Ok(len)
     }
 
-    /// Reads the available bytes, once there are `wanted` of them or the wait was long enough.
+    /// Reads the available bytes, after waiting up to the block time for `wanted` bytes; returns their number.
     pub(super) fn get(&mut self, into: &mut [u8], wanted: u64) -> Result<usize, LoadError> {
-        // If both ends waited for more than half a ring, both could wait at once.
+        // If the reader waited for more than half a ring, reader and writer could wait for each other.
         let wanted = wanted.clamp(1, self.region.size / 2);
         if self.there(wanted)? < wanted && !self.ends()? {
             wait(self, wanted, BLOCK)?;
@@ -208,12 +210,12 @@ impl Reader {
         Ok(got)
     }
 
-    /// Returns whether the writer has ended the step.
+    /// Returns whether the writer has ended a step that this end has not ended yet.
     fn over(&self) -> bool {
         self.region.number(self.ring.steps).load(Acquire) != self.steps
     }
 
-    /// Checks whether the writer ended the step. Once all payload is read, the step has ended here too.
+    /// Returns whether the writer has ended the step. Once all payload is read, this ends the step at this end too.
     pub(super) fn ends(&mut self) -> Result<bool, LoadError> {
         if self.ended || !self.over() {
             return Ok(self.ended);

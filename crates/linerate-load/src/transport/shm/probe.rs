@@ -1,4 +1,4 @@
-//! Access of other threads to a stream while its own worker uses it.
+//! How other threads close a stream while its worker uses it.
 
 use super::region::Region;
 use crate::Probe;

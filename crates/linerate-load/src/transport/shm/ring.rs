@@ -1,21 +1,21 @@
-//! Positions in a ring, and copies from and to them. Whatever the other end wrote, no memory outside the ring is
-//! accessed.
+//! Positions in a ring, and copies from and to the ring. Whatever positions the other end writes, no memory outside the
+//! ring is accessed.
 //!
-//! A position counts the bytes of one direction since the set was made. The ring's size is a power of two.
+//! A position counts all bytes of one direction since the set was made. The ring's size is a power of two.
 
 use std::ops::Range;
 
 use linerate_sys::memfd::SharedBytes;
 
-/// Returns the bytes in a ring whose producer is at `head` and whose consumer is at `tail`. `None` if there would be
+/// Returns how many bytes a ring holds whose producer is at `head` and whose consumer is at `tail`. `None` if that is
 /// more than `size`: then one of the positions is wrong.
 pub(super) const fn held(head: u64, tail: u64, size: u64) -> Option<u64> {
     let bytes = head.wrapping_sub(tail);
     if bytes <= size { Some(bytes) } else { None }
 }
 
-/// Returns the ranges of `len` bytes from a position on in a ring: up to its end, and the rest from its start.
-/// Limited to the size of the ring.
+/// Returns the two ranges that `len` bytes from `position` occupy in a ring: one up to the ring's end, and the rest
+/// from its start. `len` is limited to the size of the ring.
 fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     let size_of = size as usize;
     let len = len.min(size_of);
@@ -24,7 +24,7 @@ fn pieces(position: u64, len: usize, size: u64) -> [Range<usize>; 2] {
     [start..start + first, 0..len - first]
 }
 
-/// Copies bytes into a ring from a position on, at most as many as the ring's size.
+/// Copies bytes into a ring at `position`, at most as many as the ring's size.
 #[inline]
 pub(super) fn write(ring: &mut SharedBytes, position: u64, bytes: &[u8]) {
     let [first, second] = pieces(position, bytes.len(), ring.size() as u64);
@@ -33,7 +33,7 @@ pub(super) fn write(ring: &mut SharedBytes, position: u64, bytes: &[u8]) {
     ring.write(0, &other[..second.len()]);
 }
 
-/// Copies bytes out of a ring from a position on, at most as many as the ring's size.
+/// Copies bytes out of a ring from `position`, at most as many as the ring's size.
 #[inline]
 pub(super) fn read(ring: &SharedBytes, position: u64, into: &mut [u8]) {
     let [first, second] = pieces(position, into.len(), ring.size() as u64);

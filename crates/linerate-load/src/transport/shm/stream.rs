@@ -8,10 +8,10 @@ use crate::pages::Pages;
 use crate::pattern::stream::StreamEnd;
 use crate::{Advice, LoadError, Probe};
 
-/// Approximate wake-ups of a reader per second, if its ring does not fill sooner.
+/// Approximate number of wake-ups of a waiting reader per second, if its ring does not fill sooner.
 const WAKES_PER_SEC: u64 = 100;
 
-/// Writes random payload.
+/// Sending end: writes random payload into the ring.
 pub(super) struct Sender {
     writer: Writer,
     payload: Pages,
@@ -50,7 +50,7 @@ impl StreamEnd for Sender {
     }
 }
 
-/// Reads payload up to the end of the step.
+/// Receiving end: reads payload from the ring up to the end of the step.
 pub(super) struct Receiver {
     reader: Reader,
     room: Pages,
@@ -77,7 +77,7 @@ impl StreamEnd for Receiver {
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let room = self.room.bytes_mut();
         let len = room.len().min(most as usize);
-        // If the reader were woken for every few bytes, the two ends would take turns.
+        // If the reader were woken for every few bytes, reader and writer would run only alternately.
         let gathers = self.advice.rate() / WAKES_PER_SEC;
         let bytes = self.reader.get(&mut room[..len], gathers.min(len as u64))?;
         Ok(bytes as u32)

@@ -1,4 +1,4 @@
-//! Both ends of shared memory in one process, and an end that writes what it should not.
+//! Tests with both ends of shared memory in one process, and with an end that breaks the protocol.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -26,12 +26,12 @@ use crate::LoadError;
 use crate::pages::randomize;
 use crate::transport::{ConfigureEach, Datagrams, Lines, SIZE_MAX, Transport, possible};
 
-/// A set that is wanted until somebody has asked so often.
+/// A set that counts as given up after `given_up` was called so many times.
 struct Wanted(AtomicU32);
 
 impl Wanted {
-    const fn until(asked: u32) -> Self {
-        Self(AtomicU32::new(asked))
+    const fn until(requested: u32) -> Self {
+        Self(AtomicU32::new(requested))
     }
 }
 
@@ -61,12 +61,12 @@ impl Lines for Wanted {
     }
 }
 
-/// A set that is always wanted.
+/// A set that is never given up.
 static WANTED: Wanted = Wanted::until(u32::MAX);
 
 const SMALL: Layout = Layout { streams: 1, rings: 1, size: 4096 };
 
-/// Both ends of one stream, each with a mapping of its own, as two processes have.
+/// Both ends of one stream, each with its own mapping of the memory, as two processes have.
 fn regions(busy: bool) -> [(Region, SharedBytes); 2] {
     let mut near = SharedMemory::create(SMALL.all()).unwrap();
     let fd = near.fd().try_clone_to_owned().unwrap();
@@ -83,12 +83,12 @@ fn pair(busy: bool) -> (Writer, Reader) {
     (Writer::new(near, 0, to), Reader::new(far, 0, from))
 }
 
-/// Where a set that somebody wants is waited for, longer than any test lasts.
+/// A wait for a set that is never given up, longer than any test lasts.
 fn patient() -> Wait<'static> {
     Wait::new(&WANTED, Duration::from_secs(600))
 }
 
-/// Sends all of it in pieces of these sizes, then ends the step.
+/// Sends all bytes in pieces of these sizes, then ends the step.
 fn put_all(writer: &mut Writer, bytes: &[u8], pieces: &[usize]) {
     let (mut at, mut pieces) = (0, pieces.iter().cycle());
     writer.begin();
@@ -99,7 +99,7 @@ fn put_all(writer: &mut Writer, bytes: &[u8], pieces: &[usize]) {
     writer.end();
 }
 
-/// Receives in pieces of these sizes up to the end of the step.
+/// Receives in pieces of these sizes up to the end of the step, and returns the bytes.
 fn get_all(reader: &mut Reader, pieces: &[usize]) -> Vec<u8> {
     let (mut got, mut pieces) = (Vec::new(), pieces.iter().cycle());
     reader.begin();
@@ -162,7 +162,7 @@ fn who_waits_learns_that_the_other_end_closed() {
                 }
             });
             let got = scope.spawn(move || {
-                // It reads once, and then no more than it is woken for.
+                // It reads without a wait once, and then only what the writer has woken it for.
                 loop {
                     match reader.get(&mut [0; 16], 16) {
                         Ok(_) => thread::sleep(Duration::from_millis(1)),
@@ -179,7 +179,7 @@ fn who_waits_learns_that_the_other_end_closed() {
     }
 }
 
-/// Fetches what the host passes, and looks whether it is that memory.
+/// Fetches the memory that the host passes, and checks that both map the same memory.
 fn meets(host: &meeting::Host) {
     let mut memory = SharedMemory::create(SMALL.all()).unwrap();
     let mut got = thread::scope(|scope| {
@@ -197,7 +197,7 @@ fn memory_is_passed_to_who_comes_with_the_token() {
     meets(&meeting::Host::new().unwrap());
 }
 
-/// The name that an offer means.
+/// Returns the address of the socket that an offer refers to.
 fn named(offer: &[u8]) -> SocketAddr {
     let name = meeting::name(offer.try_into().unwrap());
     SocketAddr::from_abstract_name(name).unwrap()
@@ -212,14 +212,14 @@ fn who_connects_and_goes_does_not_get_the_memory() {
     meets(&host);
 }
 
-/// What `pass` says while strangers connect, and close at once, for as long as it lasts.
+/// Returns the error of `pass` while processes of another user connect and close at once, again and again.
 fn among_strangers(wait: &Wait<'_>) -> String {
     let memory = SharedMemory::create(SMALL.all()).unwrap();
     let other = Uid::from_raw(geteuid().as_raw() + 1);
     let host = meeting::Host::of(other).unwrap();
     let name = named(&host.offer());
     let over = AtomicBool::new(false);
-    // The first is there before `pass` begins.
+    // The first stranger has connected before `pass` begins.
     let _first = UnixStream::connect_addr(&name).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -229,7 +229,7 @@ fn among_strangers(wait: &Wait<'_>) -> String {
         });
         let passed = host.pass(&memory, wait);
         over.store(true, Relaxed);
-        // The stranger may wait for room.
+        // The stranger's `connect` may wait for room in the backlog; closing the socket ends that wait.
         drop(host);
         passed.unwrap_err().to_string()
     })
@@ -249,7 +249,7 @@ fn a_host_whose_backlog_is_full_is_not_waited_for_without_an_end() {
     let (name, flags) = (meeting::name(offer.as_slice().try_into().unwrap()), SocketFlags::CLOEXEC);
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
     bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
-    // One connection waits, and no more.
+    // The backlog has room for one connection only.
     listen(&listener, 0).unwrap();
     let _waits = UnixStream::connect_addr(&named(&offer)).unwrap();
     let fetch = |wait: &Wait<'_>| {
@@ -271,9 +271,9 @@ fn an_offer_that_cannot_be_meant_is_refused_in_words() {
     for offer in [&[][..], &[1; 15], &[1; 17], &[1; 5000]] {
         assert!(fetch(offer, 1).contains("cannot be read"));
     }
-    // No end waits there.
+    // No socket with this name exists.
     assert!(fetch(&[7; 16], 1).contains("connect failed"));
-    // The far end made less than both agreed on: an access beyond it would end this process.
+    // The memory of the far end is smaller than agreed: an access beyond its end would kill this process.
     let memory = SharedMemory::create(SMALL.all()).unwrap();
     let host = meeting::Host::new().unwrap();
     thread::scope(|scope| {
@@ -308,7 +308,7 @@ proptest! {
                 near.number(at).store(word, Relaxed);
             }
             near.pretend_asleep(asleep);
-            // An access outside panics.
+            // An access outside the ring panics.
             let mut room = vec![0; len];
             if let Ok(got) = reader.take(&mut room) {
                 prop_assert!(got <= len.min(4096));
@@ -328,14 +328,14 @@ fn positions_that_cannot_be_are_told() {
         let ring = Region::ring(0);
         let at = [ring.head, ring.end, ring.steps, ring.tail][word];
         writer.region.number(at).store(4097, Relaxed);
-        let told = if word == 0 {
+        let reported = if word == 0 {
             reader.take(&mut [0; 8]).unwrap_err()
         } else {
             writer.offer(&[0; 4096]).unwrap();
             writer.offer(&[0; 8]).unwrap_err()
         };
-        let told = told.to_string();
-        assert!(told.contains(by) && told.contains("impossible"), "{told}");
+        let reported = reported.to_string();
+        assert!(reported.contains(by) && reported.contains("impossible"), "{reported}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Messages and answers: a ring for each direction. Both ends know the size of a message, so that the rings
-//! contain only payload.
+//! Messages and answers: one ring for each direction. Both ends know the size of a message, so that the rings contain
+//! only payload.
 
 use std::time::Duration;
 
@@ -13,24 +13,25 @@ use crate::pattern::answers::Answers;
 use crate::pattern::{Answer, Answerer, Asker, Wait};
 use crate::{LoadError, Probe};
 
-/// Numbers of the ring of messages and of the ring of answers.
+/// Index of the ring for messages, and of the ring for answers.
 const WAYS: [usize; 2] = [0, 1];
 
-/// Near end that sends messages and receives their answers.
+/// Near end: sends messages and receives their answers.
 pub(super) struct ShmAsker {
     writer: Writer,
     reader: Reader,
     size: usize,
     message: Pages,
     answers: Answers,
-    /// Bytes of the current message that were sent.
+    /// Bytes of the current message that were sent so far.
     at: usize,
-    /// Whether the wait also ends when there is room.
+    /// Whether the wait for answers also ends when the ring for messages has room.
     wants_room: bool,
 }
 
 impl ShmAsker {
-    /// Makes the near end for messages of `size` bytes; `several` of them may be in flight at a time.
+    /// Makes the near end for messages of `size` bytes. With `several`, more than one message may be in flight at a
+    /// time.
     pub(super) fn new(
         region: &Region,
         [out, back]: [SharedBytes; 2],
@@ -48,7 +49,7 @@ impl ShmAsker {
         }
     }
 
-    /// Receives into the buffer; returns the number of bytes.
+    /// Receives bytes of answers into the buffer; returns their number.
     fn bytes(&mut self, wait: Wait) -> Result<usize, LoadError> {
         let missing = self.answers.missing() as u64;
         let into = self.answers.room();
@@ -85,7 +86,7 @@ impl Asker for ShmAsker {
     }
 
     fn announce(&mut self, _: impl FnOnce() -> u64, _: bool) -> Result<bool, LoadError> {
-        // The end of a step is sent separately from the messages.
+        // The ring's own state marks the end of a step, so that no mark is sent among the messages.
         Ok(true)
     }
 
@@ -129,13 +130,13 @@ impl Asker for ShmAsker {
     }
 }
 
-/// Far end that answers each message with its own bytes.
+/// Far end: answers each message with the message's own bytes.
 pub(super) struct ShmAnswerer {
     reader: Reader,
     writer: Writer,
     message: Pages,
     size: usize,
-    /// Bytes of the message that were received, then bytes of the answer that were sent.
+    /// Bytes of the current message that were received so far, and bytes of its answer that were sent so far.
     received: usize,
     sent: usize,
 }

@@ -1,4 +1,4 @@
-//! The far end of messages over a connection: answers each message with its own bytes.
+//! The far end of round trips over a connection: answers each message with the message's own bytes.
 
 use linerate_facts::parse::run::Mark;
 
@@ -16,17 +16,17 @@ pub(super) struct TcpAnswerer {
     wait: Wait,
     message: Pages,
     mark: MarkPart,
-    /// Bytes of the run that were not received yet.
+    /// Bytes of the current run that were not received yet.
     left: u64,
     total: u64,
-    /// Bytes of the message that were received, then bytes of the answer that were sent.
+    /// Bytes of the current message that were received so far, and bytes of its answer that were sent so far.
     received: usize,
     sent: usize,
     ended: bool,
 }
 
 impl TcpAnswerer {
-    /// Makes a worker that answers messages of `size` bytes; a `busy` one spins on its socket instead of sleeping.
+    /// Makes a worker that answers messages of `size` bytes. A `busy` worker polls its socket without sleeping.
     pub(super) fn new(line: Line, size: u32, busy: bool) -> Self {
         Self {
             line,

@@ -1,6 +1,7 @@
-//! The near end of messages over a connection.
+//! The near end of round trips over a connection: sends messages and receives the answers.
 //!
-//! Messages are sent in runs, like the payload of a stream, so that the far end knows when a step is over.
+//! Messages are sent in runs, each announced by a mark, like the payload of a stream. So the far end learns from an end
+//! mark when a step is over.
 
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use crate::pattern::{Answer, Asker, Wait};
 use crate::transport::line::{Line, MarkPart};
 use crate::{LoadError, Probe};
 
-/// Most messages of a run.
+/// Most messages in one run.
 const RUN_MESSAGES: u64 = 256;
-/// Number of polls of an empty socket after which a busy worker checks for a stop.
+/// Number of reads of an empty socket after which a busy worker checks whether it must stop.
 const SPINS: u32 = 1024;
 
 /// Near end that sends messages and receives their answers.
@@ -28,11 +29,11 @@ pub(super) struct TcpAsker {
     mark: MarkPart,
     /// Number of messages in the run whose mark is being sent.
     announced: u64,
-    /// Number of messages of the run that were not sent yet.
+    /// Number of messages of the current run that were not sent yet.
     left: u64,
-    /// Bytes of the current message that were sent.
+    /// Bytes of the current message that were sent so far.
     at: usize,
-    /// Bytes at which the first write of a message ends, if a message has two.
+    /// Bytes of a message's first write, if each message is sent in two writes; otherwise zero.
     first: usize,
     ended: bool,
 }
@@ -55,7 +56,8 @@ impl TcpAsker {
     }
 }
 
-/// Receives the available bytes. A busy poller also waits briefly for them.
+/// Receives the available bytes; zero if there are none. With `Wait::Busy`, polls the socket up to `SPINS` times for
+/// them.
 #[inline(always)]
 pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize, LoadError> {
     if wait != Wait::Busy {
@@ -72,7 +74,7 @@ pub(super) fn receive(line: &Line, into: &mut [u8], wait: Wait) -> Result<usize,
 }
 
 impl TcpAsker {
-    /// Sends the current message up to the byte `end`, or as much of that as the kernel accepts.
+    /// Sends the current message up to its byte `end`, or as many of these bytes as the kernel accepts.
     #[inline(always)]
     fn write(&mut self, end: usize, wait: bool) -> Result<(), LoadError> {
         let rest = &self.message.bytes()[self.at..end];

@@ -1,4 +1,5 @@
-//! Several streams on one thread: streams that are ready continue, and the thread waits for all of them in one call.
+//! Several streams on one thread: streams whose socket is ready move payload in turn, and one call waits for all of
+//! them.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -19,22 +20,23 @@ use crate::pages::Pages;
 use crate::transport::line::{BLOCK, Line};
 use crate::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Most streams that continue between two waits for all streams.
+/// Most streams that move payload between two waits for all streams.
 const AT_ONCE: usize = 64;
-/// Largest operation in bytes if the plan leaves its size open: a stream moves at most that much before the other
-/// streams continue.
+/// Largest operation in bytes if the plan leaves its size open. A stream moves at most so much before the other streams
+/// get their turn.
 pub(super) const OP_MOST: u32 = 256 * 1024;
-/// Largest write of a stream whose rate is unknown, in bytes; otherwise it is half a second of the stream's payload.
-/// At the end of a step each stream must send the rest of its write, and all streams share one path.
+/// Smallest limit of a stream's write in bytes, also used while the rate is unknown. At higher rates the limit is half
+/// a second of the stream's payload. At the end of a step each stream must send the rest of its write, and all streams
+/// share one path.
 const OP_LEAST: u32 = 4 * 1024;
 const OPS_PER_SEC: u64 = 2;
 
-/// Pause if none of the ready streams made progress.
+/// Pause if none of the ready streams moved any payload.
 const REST: Duration = Duration::from_millis(1);
 
-/// A stream of a thread that has several.
+/// One of several streams that a thread serves.
 pub(super) trait BundledStream: Send {
-    /// Events that the thread waits for.
+    /// Events of the stream's socket that the thread waits for.
     const WANTED: epoll::EventFlags;
     /// Resources that all streams of a thread share.
     type Shared: Send;
@@ -44,35 +46,34 @@ pub(super) trait BundledStream: Send {
     fn line(&self) -> &Line;
     /// Begins a new step.
     fn begin(&mut self, advice: &Advice);
-    /// Returns the payload moved in this step.
+    /// Returns the payload moved in this step, in bytes.
     fn total(&self) -> u64;
-    /// Returns whether the step may end without an end mark, because unmarked payload is over.
+    /// Returns whether the step may end without an end mark, because this payload has no marks.
     fn ends_unmarked(&self) -> bool;
-    /// Continues without waiting. Returns the payload moved, and whether the stream's end mark has passed. `ending`
-    /// means that the step is over.
+    /// Moves payload without waiting. Returns how many bytes were moved, and whether the stream's end mark has passed.
     fn go_on(&mut self, shared: &mut Self::Shared, turn: &Turn) -> Result<(u32, bool), LoadError>;
 }
 
 /// Limits of what a stream may do in one turn.
 pub(super) struct Turn {
     pub(super) most: u32,
-    /// Rate of the stream in bytes per second.
+    /// Rate of the stream so far, in bytes per second.
     pub(super) rate: u64,
-    /// Whether the step is over.
+    /// Whether the step is over, so that the stream must end.
     pub(super) ending: bool,
 }
 
-/// The streams of one thread.
+/// Worker that moves the payload of several streams.
 pub(super) struct Bundle<F: BundledStream> {
     members: Vec<F>,
     shared: F::Shared,
     advice: Arc<Advice>,
-    /// Epoll instance of all streams whose end mark has not passed in this step; it is made anew for each step.
+    /// Epoll instance for all streams whose end mark has not passed in this step. Each step makes a new one.
     waiting: Option<OwnedFd>,
     left: usize,
-    /// Reciprocal of the share of streams whose connections the sampler reads.
-    every: u32,
-    /// Whether the plan leaves the size of operations open.
+    /// One of so many connections is read by the sampler.
+    probe_every: u32,
+    /// Whether the plan leaves the size of operations open, that is zero.
     open: bool,
     done: Vec<Done>,
 }
@@ -93,13 +94,13 @@ pub(super) fn receiver(lines: Vec<Line>, knobs: &Knobs, framing: &Framing) -> Bu
     Bundle::new(members.collect(), Pages::default(), knobs.streams, open)
 }
 
-/// Returns the largest size of the next write of a stream with `rate` bytes per second, if a thread has many streams.
+/// Returns the largest write in bytes of a stream with `rate` bytes per second, if a thread has many streams.
 fn write(rate: u64) -> u32 {
     (rate / OPS_PER_SEC).clamp(OP_LEAST.into(), OP_MOST.into()) as u32
 }
 
 impl<F: BundledStream> Bundle<F> {
-    /// Makes a worker for some of the `streams` of a set.
+    /// Makes a worker for some of the `streams` streams of a set.
     fn new(members: Vec<F>, shared: F::Shared, streams: u32, open: bool) -> Self {
         Self {
             members,
@@ -107,13 +108,13 @@ impl<F: BundledStream> Bundle<F> {
             advice: Arc::new(Advice::new(1, 1)),
             waiting: None,
             left: 0,
-            every: read_every(streams),
+            probe_every: read_every(streams),
             open,
             done: Vec::with_capacity(AT_ONCE),
         }
     }
 
-    /// Lets each ready stream continue, after waiting up to the block time for one.
+    /// Lets each ready stream move payload, after waiting up to the block time for the first one.
     fn turn(&mut self, op: Op, ending: bool) -> Result<(), LoadError> {
         let rate = self.advice.rate_of_each(self.members.len());
         let most = match op {
@@ -142,7 +143,7 @@ impl<F: BundledStream> Bundle<F> {
             }
         }
         if !went_on {
-            // The kernel may lack memory for sockets that have room.
+            // The kernel may report sockets as ready while it lacks memory for their data.
             std::thread::sleep(REST);
         }
         Ok(())
@@ -162,7 +163,7 @@ fn wait<'a>(
     }
 }
 
-/// Makes an epoll instance that waits for all streams, which are identified by their index.
+/// Makes an epoll instance that waits for all streams. Events identify a stream by its index.
 fn waiting<F: BundledStream>(members: &[F]) -> rustix::io::Result<OwnedFd> {
     let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (number, stream) in members.iter().enumerate() {
@@ -203,7 +204,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
         if self.members.iter().all(BundledStream::ends_unmarked) {
             return Ok(true);
         }
-        // A receiver continues when it is asked to receive.
+        // A receiver ends its streams when `submit` requests receives, so only a sender is served here.
         if self.left > 0 && F::WANTED.contains(epoll::EventFlags::OUT) {
             self.turn(Op::Send(self.advice.op()), true)?;
         }
@@ -216,8 +217,8 @@ impl<F: BundledStream> Worker for Bundle<F> {
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
-        // Each thread offers the same number of probes, because one thread may move more payload than another.
-        let read = self.members.iter().step_by(self.every as usize);
+        // Each thread offers the same share of its streams, because one thread may move more payload than another.
+        let read = self.members.iter().step_by(self.probe_every as usize);
         read.map(BundledStream::line)
             .cloned()
             .map(|line| Box::new(SocketProbe::new(line)) as Box<dyn Probe>)

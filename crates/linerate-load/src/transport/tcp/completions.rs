@@ -1,4 +1,5 @@
-//! Sends without a copy: the sending thread counts them, the kernel reports which it copied.
+//! Counters of sends without a copy: the sending thread counts the sends, the kernel reports which of them it copied
+//! anyway.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,10 +13,10 @@ use linerate_sys::zerocopy::notice;
 
 use crate::transport::line::Line;
 
-/// Most notices that one reading of an error queue returns: the kernel merges neighbours, so there are few.
+/// Most notices that one reading takes from the error queue: the kernel merges adjacent ones, so there are few.
 const NOTICES_MAX: usize = 64;
 
-/// Counters of one connection since it was made, in a pair of cache lines of their own.
+/// Counters of one connection since it was made. They occupy a pair of cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Completions {
@@ -27,36 +28,36 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Makes counters for sends with this handover.
+    /// Makes counters for sends with this way to pass payload to the kernel.
     pub(super) fn of(handover: Handover) -> Self {
         Self { handover, ..Self::default() }
     }
 
-    /// Counts a send that the kernel accepted without a copy.
+    /// Counts a send that the kernel accepted without copying.
     pub(super) fn sent(&self) {
         self.sends.fetch_add(1, Relaxed);
     }
 
-    /// Counts a send that was copied because there was no room to pin pages.
+    /// Counts a send that was copied because the kernel had no room to pin its pages.
     pub(super) fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Counts completed sends, and the number of them that the kernel copied anyway.
+    /// Counts `through` completed sends, of which the kernel copied `copied` anyway.
     pub(super) fn add(&self, through: u64, copied: u64) {
         self.done.fetch_add(through, Relaxed);
         self.copied.fetch_add(copied, Relaxed);
     }
 
     /// Reads the completions that the kernel has queued on the socket. The sampler calls this, so that the sending
-    /// thread does not have to. With a ring, the sending thread gets them at no cost.
+    /// thread does not have to. With io_uring, the sending thread gets completions at no cost, so nothing is read here.
     pub(super) fn take_in(&self, line: &Line) {
         if self.handover != Handover::Zerocopy {
             return;
         }
         let mut control = [0; ROOM];
         for _ in 0..NOTICES_MAX {
-            // An empty queue is an error; other errors show up in the sends.
+            // An empty queue is an error too. Other errors also make the sends fail.
             let Ok(len) = notice(line.fd(), &mut control) else {
                 return;
             };
@@ -66,7 +67,7 @@ impl Completions {
         }
     }
 
-    /// Returns the row of the table.
+    /// Returns the values of a row of the table of these counters.
     pub(super) fn row(&self) -> [(Metric, Option<i64>); 4] {
         [
             (ZEROCOPY_SENDS, &self.sends),
@@ -77,7 +78,7 @@ impl Completions {
         .map(|(metric, count)| (metric, Some(count.load(Relaxed) as i64)))
     }
 
-    /// Reports why the kernel copied. The gap has the same words for all connections, so that it is reported once.
+    /// Reports why the kernel copied sends. All connections use the same words, so that the gap is reported once.
     pub(super) fn gap(&self) -> Option<Gap> {
         let hint = match self.handover {
             Handover::IoUring => "ulimit -l unlimited",

@@ -1,4 +1,4 @@
-//! The state that a receiver keeps of one stream.
+//! The state of one stream at its receiver.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use crate::pages::Pages;
 use crate::transport::line::{Line, MarkPart};
 use crate::{Advice, LoadError};
 
-/// Smallest low-water mark in bytes: below it a wake-up is not worth saving.
+/// Smallest low-water mark in bytes: with less data per wake-up, fewer wake-ups would not save enough.
 const LOW_WATER_MIN: u64 = 64 * 1024;
-/// Reciprocal of the longest delay of a receiver by gathering, in seconds: it is well below a tick, and below the
-/// window of a path that is fast enough for this to matter.
+/// Reciprocal of the longest delay in seconds by which gathering may delay a receiver. The delay is well below a timer
+/// tick, and below the duration of a window on paths that are fast enough for gathering to matter.
 const LOW_WATERS_PER_SEC: u64 = 5000;
-/// Reciprocal of the share of the receive buffer that waiting data may occupy, so that the window stays open.
+/// Reciprocal of the share of the receive buffer that data may occupy before it is read, so that the window stays open.
 const LOW_WATER_SHARE: u64 = 8;
-/// Receive buffer for a clamped window, as a multiple of the window: small segments use several times their payload.
+/// Receive buffer for a clamped window, as a multiple of the window: small segments occupy several times their payload.
 const CLAMP_BUFFER: u64 = 4;
 
-/// An upper bound of the receive window that is kept in force.
+/// An upper bound of the receive window. It is set again and again, because the kernel lifts it.
 struct Clamp {
     bytes: u64,
     locked: bool,
 }
 
 impl Clamp {
-    /// Applies the bound again. The kernel lifts the clamp whenever it enlarges the buffer (tcp_rcvbuf_grow), so
-    /// enlarging is disabled too, once the buffer is large enough for the clamp to bound the window.
+    /// Sets the clamp of the window again. The kernel lifts it whenever it enlarges the buffer (tcp_rcvbuf_grow). So
+    /// the buffer size is locked once the buffer is large enough that the clamp alone limits the window.
     fn hold(&mut self, line: &Line) -> Result<(), LoadError> {
         let failed = |e| line.failed("setsockopt", e);
         if !self.locked {
             let buffer = socket::recv_buffer(line.fd()).map_err(failed)?;
             if buffer >= self.bytes.saturating_mul(CLAMP_BUFFER) {
-                // Kernels before 5.14 cannot lock the buffer; the clamp is then lifted for short times.
+                // Kernels before 5.14 cannot lock the buffer size; there the clamp is lifted for short times.
                 let _ = socket::lock_recv_buffer(line.fd());
                 self.locked = true;
             }
@@ -48,22 +48,22 @@ impl Clamp {
     }
 }
 
-/// Receives runs of payload up to the end mark, or bare payload up to its announced end.
+/// Receives runs of payload up to the end mark, or bare payload until the control connection announces its end.
 pub(super) struct Inflow {
     pub(super) line: Line,
     framing: Framing,
     pub(super) intake: Intake,
-    /// Whether receives may wait for more than the first byte.
-    patient: bool,
+    /// Whether receives may wait for more data than the first byte.
+    may_gather: bool,
     clamp: Option<Clamp>,
     mark: MarkPart,
-    /// Bytes of the run that were not received yet.
+    /// Bytes of the current run that were not received yet.
     left: u64,
     /// Payload received in this step, in bytes.
     total: u64,
     /// Value of `SO_RCVLOWAT` in force.
     low_water: u64,
-    /// Maximum low-water mark, in bytes.
+    /// Largest low-water mark that may be set, in bytes.
     gather: u64,
     ended: bool,
 }
@@ -74,8 +74,8 @@ impl Inflow {
             line,
             framing,
             intake: Intake::of(knobs.receive),
-            // If the window is limited on purpose, gathering would change the measurement.
-            patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
+            // If the plan limits the window, gathering data before a read would change the measurement.
+            may_gather: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
             clamp: knobs.window_clamp.map(|b| Clamp { bytes: b.0, locked: false }),
             mark: MarkPart::default(),
             left: 0,
@@ -86,20 +86,20 @@ impl Inflow {
         }
     }
 
-    /// Returns whether the end mark was read, or the end of bare payload was announced.
+    /// Returns whether the end mark was read or, for bare payload, whether its end was announced.
     pub(super) fn ended(&self) -> bool {
         self.ended || self.ends_unmarked()
     }
 
-    /// Ends receiving in this step.
+    /// Stops receiving in this step.
     pub(super) fn close(&mut self) -> Result<(), LoadError> {
         self.intake.end(&self.line)
     }
 
-    /// Receives at most `most` bytes of payload into `room`, as one receive of an application would. Returns at
-    /// once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second. Ends of
-    /// runs in between must not show: the short runs of a slow sender would slow down a receiver that pays for
-    /// each operation.
+    /// Receives at most `most` bytes of payload into `room`, as one receive of an application would. Returns at once
+    /// or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second. One call may cross the
+    /// ends of several runs: a slow sender makes short runs, and a receiver that pays for each operation must not be
+    /// slowed down by them.
     #[inline(always)]
     pub(super) fn pull(
         &mut self,
@@ -123,7 +123,8 @@ impl Inflow {
         Ok(all)
     }
 
-    /// Receives at most `most` bytes of bare payload. An error after the announced end is the end of the stream.
+    /// Receives at most `most` bytes of bare payload. After the end was announced, an error means the end of the
+    /// stream.
     fn pull_bare(
         &mut self,
         bare: &Bare,
@@ -147,7 +148,7 @@ impl Inflow {
         }
     }
 
-    /// Receives at most `most` bytes of one run, preceded by its mark at the start of the run.
+    /// Receives at most `most` bytes of one run. At the start of the run, its mark is read first.
     fn pull_run(
         &mut self,
         room: &mut [u8],
@@ -162,8 +163,8 @@ impl Inflow {
         let moved = self.intake.payload(&self.line, room, most, wait)?;
         self.left -= moved as u64;
         self.total += moved as u64;
-        // Reading the rest of the run, and the mark behind it, must not wait for data that may never arrive: a
-        // receive wakes at the low-water mark even if it requests less.
+        // The rest of the run and the next mark must be read without waiting for data that may never arrive. A receive
+        // waits until the low-water mark is reached, even if it requests less.
         if self.left < self.low_water {
             self.set_low_water(1)?;
         }
@@ -198,7 +199,7 @@ impl Inflow {
             clamp.hold(&self.line)?;
         }
         let gather = self.gather.min(rate / LOW_WATERS_PER_SEC);
-        if !self.patient || gather < LOW_WATER_MIN {
+        if !self.may_gather || gather < LOW_WATER_MIN {
             return Ok(());
         }
         let buffer = socket::recv_buffer(self.line.fd());
@@ -253,8 +254,8 @@ impl BundledStream for Inflow {
     }
 }
 
-/// Returns the low-water mark if `gather` bytes may gather in a receive buffer of `buffer` bytes; 1 wakes at the
-/// first byte.
+/// Returns the low-water mark if `gather` bytes may gather in a receive buffer of `buffer` bytes. A mark of 1 wakes the
+/// receiver at the first byte.
 fn low_water(gather: u64, buffer: u64) -> u64 {
     let bytes = gather.min(buffer / LOW_WATER_SHARE);
     if bytes < LOW_WATER_MIN { 1 } else { bytes }

@@ -9,11 +9,11 @@ use crate::transport::line::{BLOCK, Line, MarkPart, is_pause};
 
 /// The way in which a receiver gets payload from the kernel.
 pub(super) enum Intake {
-    /// Each receive copies into the program's buffer.
+    /// Each receive copies payload into the program's buffer.
     Copy,
-    /// Payload is dropped in the kernel.
+    /// The kernel drops the payload without copying it.
     Discard,
-    /// io_uring receives continuously into buffers that were given to the kernel before.
+    /// io_uring receives continuously into buffers that it was given beforehand.
     Ring(Box<Receiver>),
 }
 
@@ -25,8 +25,8 @@ impl Intake {
         }
     }
 
-    /// Reads at most `most` bytes of payload, at once or, if it may `wait`, within the block time; returns zero if
-    /// there are none. Copied payload is written to `room`.
+    /// Reads at most `most` bytes of payload: at once or, with `wait`, within the block time. Returns zero if there are
+    /// none. `Copy` writes the payload to `room`.
     #[inline(always)]
     pub(super) fn payload(
         &mut self,
@@ -43,7 +43,7 @@ impl Intake {
         }
     }
 
-    /// Reads the available part of a mark; `None` until the mark is complete.
+    /// Reads the available bytes of a mark; returns `None` until the mark is complete.
     pub(super) fn mark(
         &mut self,
         line: &Line,
@@ -53,7 +53,7 @@ impl Intake {
         let Self::Ring(ring) = self else {
             return mark.get(line, wait);
         };
-        // A buffer may end anywhere, so a mark may be split over two buffers.
+        // io_uring may end a buffer anywhere, so a mark may be split over two buffers.
         let mut wait = wait;
         loop {
             let part = taken(ring, line, mark.missing(), wait)?;
@@ -67,7 +67,7 @@ impl Intake {
         }
     }
 
-    /// Ends a continuous receive, because the step and its thread end.
+    /// Ends the continuous receive of io_uring, because the step and its thread end.
     pub(super) fn end(&mut self, line: &Line) -> Result<(), LoadError> {
         match std::mem::replace(self, Self::Copy) {
             Self::Ring(ring) => ring.end().map_err(|e| line.failed("recv", e)),
@@ -79,7 +79,8 @@ impl Intake {
     }
 }
 
-/// Returns the next bytes that io_uring received, at most `most`; empty if nothing arrived in time.
+/// Returns the next bytes that io_uring received, at most `most`; empty if none arrived in time. An error if the other
+/// end has closed.
 fn taken<'a>(
     ring: &'a mut Receiver,
     line: &Line,

@@ -38,7 +38,7 @@ use crate::{LoadError, Worker};
 
 /// Most streams of one set.
 const STREAMS_MAX: u32 = 10_000;
-/// Most connections whose round trips are timed: each has a thread.
+/// Most connections of a set of round trips: each has its own thread.
 const TRIPS_MAX: u32 = 1024;
 
 /// Transport over TCP.
@@ -82,7 +82,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// Connects one end of a set whose payload has this framing.
+/// Connects one end of a set. `framing` determines how a receiver detects the end of the payload.
 pub fn framed(
     side: Side,
     plan: &SetPlan,
@@ -90,7 +90,7 @@ pub fn framed(
     framing: &Framing,
 ) -> Result<Connected, LoadError> {
     let mut end = SetEnd::default();
-    // Options that one socket was refused were refused to the others too.
+    // All sockets of a set have the same options, so the refusals for the first socket are reported for all.
     let mut gaps = Vec::new();
     let fds = lines.lines(plan.id, plan.knobs.streams, &mut |stream, fd| {
         let refused = options::set(fd, side, plan);
@@ -110,8 +110,8 @@ pub fn framed(
         all.push(Line::new(fd, plan.id, stream)?);
     }
     if is_bundled(plan) {
-        // The sizes of the plan are already set.
-        let open = |asked: u64| if asked == 0 { OP_MOST.into() } else { asked };
+        // If the plan fixes these sizes, `end` already has them.
+        let open = |requested: u64| if requested == 0 { OP_MOST.into() } else { requested };
         end.write_size = open(plan.knobs.write_size.0);
         end.read_size = open(plan.knobs.read_size.0);
     }
@@ -121,12 +121,12 @@ pub fn framed(
     Ok(Connected { workers, end })
 }
 
-/// Returns whether streams share threads.
+/// Returns whether several streams share a thread.
 fn is_bundled(plan: &SetPlan) -> bool {
     matches!(plan.pattern, Pattern::Stream { .. }) && plan.knobs.streams > THREADS_MAX
 }
 
-/// Reports that not all connections are sampled, if there are too many.
+/// Reports that only some connections are read by the sampler, if there are too many.
 fn unread(streams: u32) -> Option<Gap> {
     let read = read_of(streams);
     (read < streams).then(|| Gap {
@@ -136,10 +136,10 @@ fn unread(streams: u32) -> Option<Gap> {
     })
 }
 
-/// How an end moves its bytes, and how they are framed.
+/// How an end passes payload to the kernel or gets it, and how the payload is framed.
 type TransferMode<'a> = (Handover, &'a Framing);
 
-/// Makes the workers of a set: one for each stream, or for each CPU.
+/// Makes the workers of a set: one for each stream or, if there are many streams, one for each CPU.
 fn workers(
     side: Side,
     plan: &SetPlan,
@@ -162,7 +162,7 @@ fn workers(
     }
 }
 
-/// Distributes streams to the threads in turn.
+/// Distributes the streams over `threads` threads, one after the other.
 fn shared_out(lines: Vec<Line>, threads: usize) -> Vec<Vec<Line>> {
     let mut shares: Vec<Vec<Line>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, line) in lines.into_iter().enumerate() {
@@ -201,18 +201,19 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
     }
 }
 
-/// Reports requests of `knobs` that this host does not grant, or not fully.
+/// Reports options of `knobs` that this host refuses, or grants only partly.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
-    for (name, asked, most) in [
+    for (name, requested, most) in [
         ("rmem_max", knobs.recv_buffer, facts.buffers.rmem_max),
         ("wmem_max", knobs.send_buffer, facts.buffers.wmem_max),
     ] {
-        if let (Some(asked), Some(most)) = (asked, most)
-            && asked.0 > most
+        if let (Some(requested), Some(most)) = (requested, most)
+            && requested.0 > most
         {
-            let why = format!("{} bytes were requested, the kernel limits them to {most}", asked.0);
-            gaps.push(options::buffer_gap(name, asked.0, &why));
+            let why =
+                format!("{} bytes were requested, the kernel limits them to {most}", requested.0);
+            gaps.push(options::buffer_gap(name, requested.0, &why));
         }
     }
     if let Some(name) = &knobs.congestion
@@ -282,11 +283,11 @@ mod tests {
     #[test]
     fn streams_that_must_share_cpus_are_told() {
         let facts = HostFacts { cpus: vec![4, 6], ..HostFacts::default() };
-        let told = |streams| {
+        let result_of = |streams| {
             let knobs = Knobs { streams, ..Knobs::default() };
             check(&facts, &knobs).len()
         };
-        assert_eq!((told(2), told(3)), (0, 1));
+        assert_eq!((result_of(2), result_of(3)), (0, 1));
     }
 
     #[test]
@@ -303,8 +304,8 @@ mod tests {
         assert_eq!(check(&facts, &knobs), []);
         facts.buffers.rmem_max = Some(999);
         facts.congestion_available.pop();
-        let told = check(&facts, &knobs);
-        assert_eq!(told.len(), 2);
-        assert!(told[0].why.contains("999"), "{told:?}");
+        let reported = check(&facts, &knobs);
+        assert_eq!(reported.len(), 2);
+        assert!(reported[0].why.contains("999"), "{reported:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Socket options: the values of the plan, the values that the kernel grants, and refusals.
+//! Socket options: sets the values of the plan, reads the values that the kernel granted, and reports refusals.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,20 +11,20 @@ use linerate_sys::{socket, zerocopy};
 
 use crate::transport::{marked, refused};
 
-/// Time in microseconds for which a busy receive polls the device's queue, as kernel documentation suggests for one
-/// socket.
+/// Time in microseconds for which a busy receive polls the port's queue. The kernel's documentation suggests this value
+/// for a single socket.
 //= Documentation/admin-guide/sysctl/net.rst, busy_read
 const BUSY_POLL_MICROS: u32 = 50;
 
-/// Reciprocal of the time in seconds whose payload may wait in the send buffer of a paced sender: a tenth of a second
-/// spans many of its writes.
+/// Unsent data of a paced sender is limited to its payload of one divided by this number, in seconds. A tenth of a
+/// second spans many of its writes.
 const UNSENT_PER_SEC: u64 = 10;
 const UNSENT_LEAST: u64 = 512;
 
-/// Bytes by which segments may be shorter than requested without a notice: TCP options use them.
+/// Number of bytes by which segments may be shorter than requested without a gap: TCP options occupy them.
 const MSS_OPTIONS: u32 = 40;
 
-/// Sets the options of `plan` that a socket may have before it is connected; returns those that were refused.
+/// Sets the options of `plan` that a socket may have before it is connected; returns a gap for each that was refused.
 pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -51,14 +51,14 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     if let Some(bytes) = knobs.window_clamp.filter(|_| receives) {
         note("window_clamp", socket::set_window_clamp(fd, bytes.0));
     }
-    // The segment size is negotiated for both directions while connecting: later the option has no effect.
+    // The near end proposes the segment size, for both directions, while connecting; setting it later has no effect.
     if let Some(bytes) = knobs.mss.filter(|_| side == Side::Near) {
         note("mss", socket::set_max_segment(fd, bytes));
     }
     if let Some(rate) = knobs.pacing.filter(|_| sends) {
         note("pacing", socket::set_pacing(fd, rate.0 / 8));
-        // Data in the buffer is sent at this pace too, long after the time is up, so the buffer is limited. If the
-        // kernel refuses, the old limit stays.
+        // Data in the send buffer is also sent at this pace, long after the step is over, so unsent data is limited. If
+        // the kernel refuses that, the old limit stays.
         let unsent = (rate.0 / 8 / UNSENT_PER_SEC).max(UNSENT_LEAST);
         let _ = socket::set_unsent_most(fd, unsent);
     }
@@ -73,22 +73,23 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             ..refused("busy_poll", &format!("SO_BUSY_POLL: {e}; the thread polls anyway"))
         });
     }
-    // The setting for the connection attempt (ECN of dctcp); `set_connected` reports whether it is available.
+    // The connection attempt needs the setting too (for the ECN of dctcp). `set_connected` reports whether it was
+    // refused.
     if let Some(name) = &knobs.congestion {
         let _ = socket::set_congestion(fd, name);
     }
     gaps
 }
 
-/// Sets the congestion control again on a connected socket, since connecting replaces it by the one of the
-/// route (`congctl`). Returns the refused value.
+/// Sets the congestion control again on a connected socket, since connecting replaces it by the route's (`congctl`).
+/// Returns a gap if it was refused.
 pub(crate) fn set_connected(fd: &OwnedFd, plan: &SetPlan) -> Option<Gap> {
     let name = plan.knobs.congestion.as_ref()?;
     let refused = socket::set_congestion(fd.as_fd(), name).err()?;
     Some(congestion_gap(name, &refused.to_string()))
 }
 
-/// Returns whether this end sends and whether it receives payload.
+/// Returns whether this end sends payload, and whether it receives payload.
 fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     match plan.pattern.direction() {
         Some(direction) => (direction.sender() == side, direction.receiver() == side),
@@ -96,7 +97,7 @@ fn roles(side: Side, plan: &SetPlan) -> (bool, bool) {
     }
 }
 
-/// Reads the options in force into `end`, and reports those that are below the plan.
+/// Reads the options in force into `end`, and reports those that are smaller than planned.
 pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetEnd) {
     let fd = fd.as_fd();
     let knobs = &plan.knobs;
@@ -104,37 +105,37 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
     end.recv_buffer = socket::recv_buffer(fd).ok();
     end.congestion = socket::congestion(fd).unwrap_or_default();
     end.mss = socket::max_segment(fd).ok();
-    for (name, asked, got) in [
+    for (name, requested, got) in [
         ("wmem_max", knobs.send_buffer, end.send_buffer),
         ("rmem_max", knobs.recv_buffer, end.recv_buffer),
     ] {
-        if let (Some(asked), Some(got)) = (asked, got)
-            && got < asked.0.saturating_mul(2)
+        if let (Some(requested), Some(got)) = (requested, got)
+            && got < requested.0.saturating_mul(2)
         {
-            let asked = asked.0;
+            let requested = requested.0;
             let why = format!(
-                "{asked} bytes were requested, which the kernel doubles, and {got} granted"
+                "{requested} bytes were requested, which the kernel doubles, and {got} granted"
             );
-            end.gaps.push(buffer_gap(name, asked, &why));
+            end.gaps.push(buffer_gap(name, requested, &why));
         }
     }
     if side == Side::Near
-        && let (Some(asked), Some(got)) = (knobs.mss, end.mss)
-        && !(asked.saturating_sub(MSS_OPTIONS)..=asked).contains(&got)
+        && let (Some(requested), Some(got)) = (knobs.mss, end.mss)
+        && !(requested.saturating_sub(MSS_OPTIONS)..=requested).contains(&got)
     {
         let why =
-            format!("{asked} bytes were requested and {got} granted: the path allows no more");
+            format!("{requested} bytes were requested and {got} granted: the path allows no more");
         end.gaps.push(refused("mss", &why));
     }
 }
 
-/// Reports a buffer that is smaller than requested.
-pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
+/// Makes the gap for a socket buffer that is smaller than requested. `limit` is the sysctl that bounds it.
+pub(super) fn buffer_gap(limit: &str, requested: u64, why: &str) -> Gap {
     let what = if limit == "wmem_max" { "send_buffer" } else { "recv_buffer" };
-    Gap { hint: format!("sudo sysctl -w net.core.{limit}={asked}"), ..refused(what, why) }
+    Gap { hint: format!("sudo sysctl -w net.core.{limit}={requested}"), ..refused(what, why) }
 }
 
-/// Reports a congestion control that may not be used.
+/// Makes the gap for a congestion control that this process may not use.
 pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
     Gap {
         hint: format!(
@@ -160,7 +161,7 @@ mod tests {
         SetPlan { id: 0, pattern: Pattern::Stream { direction: Direction::Forward }, knobs }
     }
 
-    /// A connected socket; it stays so while the listener is there.
+    /// Makes a connected socket. It stays connected as long as the returned listener exists.
     fn near() -> (OwnedFd, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The state that a sender keeps of one stream.
+//! The state of one stream at its sender.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use rustix::event::epoll;
 
 use crate::{Advice, LoadError};
 
-/// Reciprocal of the approximate duration of a run of payload, in seconds.
+/// Reciprocal of the approximate time in seconds that the payload of a run lasts.
 const RUNS_PER_SEC: u64 = 100;
-/// Longest run while the rate is unknown, in bytes.
+/// Longest run in bytes while the rate is unknown.
 const RUN_UNKNOWN: u64 = 64 * 1024;
-/// Shortest run in bytes, at low rates: shorter runs would be mostly marks.
+/// Lower bound of the longest run in bytes, at low rates: shorter runs would consist mostly of marks.
 const RUN_LEAST: u64 = 512;
 
-/// Pause of a sender that has sent its whole amount, until the step ends.
+/// Pause of a sender that has sent all bytes that the test permits, until the step ends.
 const DONE: Duration = Duration::from_millis(5);
 
-/// Sends runs of payload, each announced by its mark, or bare payload in whole operations.
+/// Sends runs of payload, each announced by a mark, or bare payload in whole operations.
 pub(super) struct Outflow {
     pub(super) line: Line,
     framing: Framing,
     mark: MarkPart,
-    /// Length of a run whose mark is not fully sent yet; zero if there is none.
+    /// Length of a run whose mark is not fully sent yet, in bytes; zero if there is none.
     announced: u64,
-    /// Bytes of the run that were not sent yet.
+    /// Bytes of the current run that were not sent yet.
     left: u64,
     /// Payload sent in this step, in bytes.
     total: u64,
@@ -49,8 +49,8 @@ impl Outflow {
         }
     }
 
-    /// Sends at most `most` bytes of `payload`, after the mark if a new run begins. Sends as much as the kernel
-    /// accepts at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second.
+    /// Sends at most `most` bytes of `payload`. If a new run begins, its mark is sent first. Sends as much as the
+    /// kernel accepts at once or, with `wait`, within the block time. `rate` is the stream's rate in bytes per second.
     pub(super) fn push(
         &mut self,
         payload: &mut Outlet,
@@ -68,7 +68,7 @@ impl Outflow {
         Ok(moved as u32)
     }
 
-    /// Begins a run; returns false if the mark could not be sent yet, or if no more payload may be sent.
+    /// Begins a run; returns false if its mark could not be sent yet, or if no more payload may be sent.
     fn next_run(&mut self, rate: u64, most: u32, wait: bool) -> Result<bool, LoadError> {
         if let Framing::Bare(bare) = &self.framing {
             self.left = next_operation(bare, most, wait);
@@ -84,12 +84,12 @@ impl Outflow {
         Ok(true)
     }
 
-    /// Returns whether a run has begun that must be sent before the end mark.
+    /// Returns whether the rest of a run must be sent before the end mark.
     pub(super) fn in_a_run(&self) -> bool {
         !self.ends_unmarked() && (self.left > 0 || self.announced > 0)
     }
 
-    /// Sends the end mark; returns true once it is sent.
+    /// Sends the end mark; returns true once all its bytes are sent. Bare payload has no end mark.
     pub(super) fn end(&mut self, wait: bool) -> Result<bool, LoadError> {
         if self.ends_unmarked() {
             return Ok(true);
@@ -146,7 +146,8 @@ impl BundledStream for Outflow {
     }
 }
 
-/// Returns the bytes of the next operation: a receiver may wait until a whole one has arrived.
+/// Returns the bytes of the next operation of bare payload. It is sent as a whole, since a receiver may wait for all of
+/// it.
 fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
     let bytes = bare.take(most.into());
     if bytes == 0 && wait {
@@ -155,13 +156,13 @@ fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
     bytes
 }
 
-/// Returns the longest run at a rate: a second of payload.
+/// Returns the longest run in bytes at `rate` bytes per second: a second of payload.
 fn second(rate: u64) -> u64 {
     if rate == 0 { RUN_UNKNOWN } else { rate.max(RUN_LEAST) }
 }
 
-/// Returns the length of a run: about 10 ms of payload, in whole operations, or a part of one if a whole one would
-/// last longer than a second, since a run that has begun is sent completely.
+/// Returns the length of a run in bytes: whole operations that last about 10 ms. If a whole operation lasts longer than
+/// a second, the run is a part of it, since a run that has begun is always sent to its end.
 fn run_length(rate: u64, op: u32) -> u64 {
     let op = u64::from(op.max(1));
     let wanted = (rate / RUNS_PER_SEC).min(RUN_MAX);

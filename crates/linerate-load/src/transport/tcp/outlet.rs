@@ -1,4 +1,4 @@
-//! How a sender's payload is passed to the kernel: by a copy, or by pages that the kernel sends itself.
+//! How a sender's payload is passed to the kernel: it is copied, or the kernel sends the program's pages themselves.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,15 +15,16 @@ use crate::LoadError;
 use crate::pages::{Pages, randomize};
 use crate::transport::line::Line;
 
-/// Payload, and how it is passed to the kernel.
+/// Payload of a sender, and how it is passed to the kernel.
 pub(super) enum Outlet {
     /// The kernel copies the payload of each send.
     Copy(Pages),
     /// The kernel sends from the program's memory, and reports when it no longer needs that memory.
     Zerocopy(Option<Memory>, Arc<Completions>),
-    /// The kernel sends the pages of a file in memory. This needs one call, while `splice` needs two and a pipe.
+    /// The kernel sends the pages of a memory file. `sendfile` needs one call for that, while `splice` needs two and a
+    /// pipe.
     Sendfile(Option<File>),
-    /// The kernel sends from memory that was registered once, and reports when it no longer needs that memory.
+    /// io_uring sends from memory that was registered once, and reports when it no longer needs that memory.
     Ring(Box<Outward>),
 }
 
@@ -43,7 +44,7 @@ impl Outlet {
         }
     }
 
-    /// Allocates `len` bytes of payload, unless they exist already.
+    /// Allocates `len` bytes of payload, unless payload of that size exists already.
     pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
         match self {
             Self::Copy(pages) => {
@@ -62,8 +63,9 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends at most `most` bytes: a copy is sent at once unless it may `wait`, all other kinds within the block
-    /// time. Returns zero if the kernel accepts nothing. `rate` is the stream's rate in bytes per second.
+    /// Sends at most `most` bytes. A copy is sent at once or, with `wait`, within the block time; other kinds are sent
+    /// within the block time. Returns zero if the kernel accepts nothing. `rate` is the stream's rate in bytes per
+    /// second.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -81,7 +83,7 @@ impl Outlet {
             Self::Zerocopy(Some(memory), counts) => {
                 let sent = zerocopy::send(line.fd(), memory, most);
                 if sent.as_ref().is_err_and(no_room) {
-                    // Reading the completions in the error queue frees room for the next send.
+                    // Reading the completions from the error queue frees memory for the next send.
                     counts.take_in(line);
                     counts.refused();
                     return line.moved("send", zerocopy::send_copied(line.fd(), memory, most));
@@ -100,7 +102,7 @@ impl Outlet {
         }
     }
 
-    /// Returns the results of sends without a copy, if there are any.
+    /// Returns the counters of sends without a copy; `None` if payload is passed in another way.
     pub(super) fn completions(&self) -> Option<Arc<Completions>> {
         match self {
             Self::Zerocopy(_, counts) => Some(Arc::clone(counts)),
@@ -110,7 +112,7 @@ impl Outlet {
     }
 }
 
-/// Returns whether the kernel could not hold pages: not enough locked memory, or memory for socket options.
+/// Returns whether the kernel could not pin pages: locked memory or memory for socket options is exhausted.
 fn no_room(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
 }

@@ -1,4 +1,4 @@
-//! The kernel's counters of a connection, read by the sampler.
+//! Reads the kernel's counters of a connection for the sampler.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct SocketProbe {
     socket: Sheet,
     zerocopy: Option<(Sheet, Arc<Completions>)>,
     setbacks: Option<u64>,
-    /// The event that ended a table.
+    /// Gaps to report: each event after which a table was ended.
     gaps: Vec<Gap>,
 }
 
@@ -38,14 +38,14 @@ impl SocketProbe {
         }
     }
 
-    /// Makes the probe also read the results of sends without a copy.
+    /// Makes the probe also read the counters of sends without a copy.
     pub(super) fn with(mut self, completions: Option<Arc<Completions>>) -> Self {
         let sheet = || Sheet::new(ZEROCOPY_SENDS.source, self.line.subject());
         self.zerocopy = completions.map(|counts| (sheet(), counts));
         self
     }
 
-    /// Returns the reply, which is in `room`; it is empty if the call failed.
+    /// Queries the socket, and returns the reply, which is stored in `room`; it is empty if the call failed.
     fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
         let query = SocketQuery { set: self.line.set, stream: self.line.stream, ask };
         let got = machine.socket(&query, self.line.fd(), room).unwrap_or(0);
@@ -83,7 +83,7 @@ impl Probe for SocketProbe {
         self.gaps.extend(self.socket.push(at(), row));
         if let Some((sheet, counts)) = &mut self.zerocopy {
             counts.take_in(&self.line);
-            // All values are always present, so there is no gap to report.
+            // The program's own counters are always available, so there is no gap to report.
             sheet.push(at(), counts.row());
         }
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use linerate_host::{Answer, Captured, Replay};
 
-    /// A machine whose kernel gives these replies, twice.
+    /// A machine that gives each of these replies twice.
     fn replay(replies: &[(SocketAsk, Vec<u8>)]) -> Replay {
         let answered = |(ask, raw): &(SocketAsk, Vec<u8>)| {
             let (set, stream) = (3, 0);
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn a_capture_of_an_old_kernel_gives_the_columns_that_it_had() {
-        // 5.4: the struct ends with snd_wnd.
+        // On Linux 5.4 the struct ends with snd_wnd.
         let mut tcp = vec![0; 232];
         tcp[68..72].copy_from_slice(&41u32.to_ne_bytes());
         let mem = (0u32..9).flat_map(u32::to_ne_bytes).collect();
         let machine = replay(&[(SocketAsk::TcpInfo, tcp), (SocketAsk::MemInfo, mem)]);
-        // Never asked anything.
+        // The replay never uses this socket.
         let fd = UdpSocket::bind("127.0.0.1:0").unwrap().into();
         let mut probe = SocketProbe::new(Line::new(fd, 3, 0).unwrap());
         probe.observe(&machine, &|| 0);

@@ -1,4 +1,4 @@
-//! The receiving thread of a stream.
+//! The receiving thread of a TCP stream.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::pattern::stream::StreamEnd;
 use crate::transport::line::Line;
 use crate::{Advice, LoadError, Probe};
 
-/// Receives runs of payload up to the end mark.
+/// Receives runs of payload up to the end mark, or bare payload up to its announced end.
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
-    /// Requested size of reads, if io_uring makes them.
+    /// Requested size of a read in bytes, if io_uring reads; otherwise `None`.
     ring: Option<u64>,
     advice: Arc<Advice>,
 }
 
 impl Receiver {
-    /// Makes a receiver. `handover` says how the kernel passes payload to it.
+    /// Makes a receiver. `handover` determines how the kernel passes payload to it.
     pub(super) fn new(line: Line, knobs: &Knobs, handover: Handover, framing: Framing) -> Self {
         let ring = handover == Handover::IoUring && knobs.receive == Receive::Copy;
         Self {
@@ -43,8 +43,8 @@ impl StreamEnd for Receiver {
 
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
-        if let Some(asked) = self.ring {
-            let (size, count) = pieces(asked, advice.most());
+        if let Some(requested) = self.ring {
+            let (size, count) = pieces(requested, advice.most());
             let ring = uring::Receiver::new(size, count);
             let ring = ring.map_err(|e| self.flow.line.failed("io_uring_setup", e))?;
             self.flow.intake = Intake::Ring(Box::new(ring));

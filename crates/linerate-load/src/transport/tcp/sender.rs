@@ -1,4 +1,4 @@
-//! The sending thread of a stream.
+//! The sending thread of a TCP stream.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::pattern::stream::StreamEnd;
 use crate::transport::line::Line;
 use crate::{Advice, LoadError, Probe};
 
-/// Sends runs of random payload.
+/// Sends random payload, in runs or as bare payload.
 pub(super) struct Sender {
     flow: Outflow,
     payload: Outlet,

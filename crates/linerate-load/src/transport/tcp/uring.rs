@@ -1,4 +1,4 @@
-//! io_uring at either end of a stream: whether it may be used, and how a sender uses it.
+//! io_uring at either end of a TCP stream: whether this process may use it, and how a sender does.
 
 use std::io;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::LoadError;
 use crate::pages::{Pages, randomize};
 use crate::transport::line::{BLOCK, Line};
 
-/// Block times per second: a send that lasts longer than one of them may end partially.
+/// Number of block times in a second: a send that lasts longer than a block time may end partially.
 const BLOCKS_PER_SEC: u64 = 10;
-/// Size of a receiver's buffers if the plan leaves it open: small enough that several fit into the memory of one
-/// operation, which depends on the cache.
+/// Size of a receiver's buffers in bytes if the plan leaves it open. It is so small that several buffers fit into the
+/// memory of one operation, which is chosen by the CPU's cache.
 const PIECE: u32 = 64 * 1024;
-/// Memory of all buffers of a receiver if each buffer is small, in bytes.
+/// Memory of all buffers of a receiver in bytes, if the plan fixes a small size.
 const ROOM: u32 = 512 * 1024;
 const PIECES: [u32; 2] = [2, 64];
-/// Number of attempts to register memory with the kernel, and the time between them: the kernel releases the memory
-/// of a closed ring only after some time.
+/// Number of attempts to register memory with the kernel, and the pause between them: the kernel releases the memory of
+/// a closed ring only after some time.
 const TRIES: u32 = 5;
-const GIVEN_BACK: Duration = Duration::from_millis(40);
+const TRY_PAUSE: Duration = Duration::from_millis(40);
 
-/// Returns how an end of a set moves its bytes: as planned, or by copies if it may not use io_uring, with the reason.
+/// Returns how an end of a set passes payload: as planned or, if it may not use io_uring, by copies, with the reason.
 pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     let knobs = &plan.knobs;
     let Pattern::Stream { direction } = plan.pattern else {
@@ -47,7 +47,7 @@ pub(super) fn handover(side: Side, plan: &SetPlan) -> (Handover, Option<Gap>) {
     }
 }
 
-/// Reports that an end copies payload, and why it must.
+/// Makes the gap that an end copies payload, with the reason why it must.
 fn refused(error: &io::Error, sends: bool) -> Gap {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let (why, hint) = match errno {
@@ -75,11 +75,11 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
     }
 }
 
-/// Returns the size and number of a receiver's buffers: of `asked` bytes each or, if the plan does not fix it, as
-/// many as operations of `most` bytes have room for.
-pub(super) fn pieces(asked: u64, most: u32) -> (u32, u16) {
-    let size = if asked == 0 { PIECE.min(most) } else { most }.max(1);
-    let room = if asked == 0 { most } else { ROOM };
+/// Returns the size in bytes and the number of a receiver's buffers. If the plan requests no size, all buffers together
+/// have `most` bytes; otherwise each buffer has.
+pub(super) fn pieces(requested: u64, most: u32) -> (u32, u16) {
+    let size = if requested == 0 { PIECE.min(most) } else { most }.max(1);
+    let room = if requested == 0 { most } else { ROOM };
     let count = (room / size).clamp(PIECES[0], PIECES[1]);
     (size, count as u16)
 }
@@ -90,11 +90,11 @@ fn sender(len: usize) -> io::Result<Sender> {
     Sender::new(memory)
 }
 
-/// Payload that the kernel sends from registered pages.
+/// Payload that io_uring sends from registered pages.
 pub(super) struct Outward {
     sender: Option<Sender>,
-    /// Payload that is copied if the kernel may not hold pages.
-    instead: Pages,
+    /// Payload that is copied instead, if the kernel cannot pin pages.
+    copied_payload: Pages,
     pub(super) counts: Arc<Completions>,
 }
 
@@ -102,18 +102,18 @@ impl Outward {
     pub(super) fn new() -> Self {
         Self {
             sender: None,
-            instead: Pages::default(),
+            copied_payload: Pages::default(),
             counts: Arc::new(Completions::of(Handover::IoUring)),
         }
     }
 
-    /// Allocates `len` bytes of payload, unless they exist already.
+    /// Allocates `len` bytes of payload, unless payload of that size exists already.
     pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
         if self.sender.as_ref().is_some_and(|s| s.size() == len) {
             return Ok(());
         }
-        // The memory of the old sender is freed first. The kernel releases it soon, but not at once; this also
-        // applies to earlier sets.
+        // The old sender is dropped first. The kernel releases its memory soon, but not at once; the same applies to
+        // the memory of earlier sets.
         self.sender = None;
         for _ in 0..TRIES {
             match sender(len) {
@@ -121,16 +121,16 @@ impl Outward {
                     self.sender = Some(sender);
                     return Ok(());
                 }
-                Err(e) if no_room(&e) => std::thread::sleep(GIVEN_BACK),
+                Err(e) if no_room(&e) => std::thread::sleep(TRY_PAUSE),
                 Err(e) => return Err(e),
             }
         }
-        self.instead.fill(len)?;
+        self.copied_payload.fill(len)?;
         Ok(())
     }
 
-    /// Sends at most `most` bytes, or continues the previous send; returns zero while the send has not ended. The
-    /// bytes are sent in one call if, at `rate` bytes per second, this takes no longer than a call may block.
+    /// Sends at most `most` bytes, or continues the previous send; returns zero while the send has not ended. The send
+    /// is not split if, at `rate` bytes per second, it lasts no longer than the block time.
     pub(super) fn send(
         &mut self,
         line: &Line,
@@ -140,7 +140,7 @@ impl Outward {
     ) -> Result<usize, LoadError> {
         let Some(sender) = &mut self.sender else {
             self.counts.refused();
-            let bytes = self.instead.bytes();
+            let bytes = self.copied_payload.bytes();
             return line.send(&bytes[..most.min(bytes.len())], false);
         };
         let whole = most as u64 <= rate / BLOCKS_PER_SEC;
@@ -163,7 +163,7 @@ impl Outward {
     }
 }
 
-/// Returns whether the kernel could not hold pages.
+/// Returns whether the kernel could not pin pages.
 fn no_room(error: &io::Error) -> bool {
     let known = [Errno::NOMEM, Errno::NOBUFS].map(|e| Some(e.raw_os_error()));
     known.contains(&error.raw_os_error())

@@ -1,4 +1,4 @@
-//! The far end of messages by datagrams: answers each once, with its own bytes.
+//! The far end of round trips by datagrams: answers each message once, with the message's own bytes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::pages::Pages;
 use crate::pattern::{Answerer, Wait};
 use crate::{LoadError, Probe};
 
-/// Longest time that a receive blocks.
+/// Longest time that a receive blocks during a step.
 const BLOCK: Duration = Duration::from_millis(100);
 
 /// Worker that answers messages.
@@ -30,8 +30,8 @@ pub(super) struct UdpAnswerer {
 }
 
 impl UdpAnswerer {
-    /// Makes a worker that answers each message once, as far as `arrivals` remembers them. A `busy` worker spins on
-    /// its socket instead of sleeping.
+    /// Makes a worker that answers each message once, as far back as `arrivals` remembers message numbers. A `busy`
+    /// worker polls its socket without sleeping.
     pub(super) fn new(line: Line, size: u16, arrivals: Arrivals, busy: bool) -> Self {
         Self {
             line,
@@ -45,7 +45,7 @@ impl UdpAnswerer {
         }
     }
 
-    /// Handles a datagram; returns its size once it is answered, otherwise zero.
+    /// Handles a received datagram of `bytes` bytes; returns its size if it was answered, otherwise zero.
     fn take(&mut self, bytes: usize) -> Result<u32, LoadError> {
         let step = self.step.unwrap_or_default();
         let message = &mut self.message.bytes_mut()[..bytes];
@@ -58,7 +58,7 @@ impl UdpAnswerer {
                 }
                 let answer = self.line.header(Kind::Pong, h.size, step, h.number);
                 message[..HEADER_LEN].copy_from_slice(&answer.encode());
-                // An answer that is not received is lost, like one that is lost on the path.
+                // If the kernel refuses the answer, the answer is lost, like one that is lost on the path.
                 self.line.send([&*message].into_iter())?;
                 Ok(u32::from(h.size))
             }
@@ -70,7 +70,7 @@ impl UdpAnswerer {
                 self.line.tell(Kind::Ended, step, h.number)?;
                 Ok(0)
             }
-            // This is an end mark that was repeated after the end.
+            // An end mark of an earlier step, which the sender repeated.
             Ok(h) if h.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();

@@ -1,4 +1,4 @@
-//! The near end of messages by datagrams, of which some may be lost.
+//! The near end of round trips by datagrams: sends messages and receives answers. Some may be lost.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use crate::pages::Pages;
 use crate::pattern::{Answer, Asker, Wait, open_loop};
 use crate::{LoadError, Probe, times};
 
-/// Memory of the near end and of the far end, without the numbers that they remember. Near: a message, an answer and
-/// two kinds of times. Far: a message.
+/// Memory of the near end and of the far end in bytes, without the message numbers that they remember. Near end: a
+/// message, an answer and two histograms of times. Far end: a message.
 pub(super) const ROOM: [u64; 2] = [2 * (DATAGRAM_MAX + times::ROOM) as u64, DATAGRAM_MAX as u64];
 
-/// Returns how many numbers of messages both ends remember: those of all messages that are due while an answer may be
-/// in flight, so that a reordered message does not count as lost. A closed loop has one in flight.
+/// Returns how many message numbers each end remembers. In open loop, these are the messages that are sent during the
+/// longest wait for an answer, so that a reordered message does not count as lost. In closed loop, only one message is
+/// in flight.
 pub(super) fn remembered(plan: &SetPlan) -> u64 {
     match plan.pattern {
         Pattern::PingPong { interval, .. } if plan.knobs.open_loop => {
@@ -28,13 +29,13 @@ pub(super) fn remembered(plan: &SetPlan) -> u64 {
     }
 }
 
-/// Near end that sends messages and receives their answers.
+/// Near end: sends messages and receives their answers.
 pub(super) struct UdpAsker {
     line: Line,
     size: u16,
     message: Pages,
     answer: Pages,
-    /// Numbers of the answers that have arrived.
+    /// Numbers of the answers that were received.
     arrivals: Arrivals,
     sent: u64,
     step: Option<u32>,
@@ -42,7 +43,8 @@ pub(super) struct UdpAsker {
 }
 
 impl UdpAsker {
-    /// Makes the near end for messages of `size` bytes. Each answer counts once, as far as `arrivals` remembers it.
+    /// Makes the near end for messages of `size` bytes. Each answer counts once, as far back as `arrivals` remembers
+    /// its number.
     pub(super) fn new(line: Line, size: u16, arrivals: Arrivals) -> Self {
         Self {
             line,
@@ -56,7 +58,7 @@ impl UdpAsker {
         }
     }
 
-    /// Returns the number of the step, from 0.
+    /// Returns the number of the current step, from 0.
     fn step(&self) -> u32 {
         self.step.unwrap_or_default()
     }
@@ -138,7 +140,7 @@ impl Asker for UdpAsker {
     }
 
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
-        // A due datagram is sent without checking first whether the socket has room.
+        // A datagram that is due is sent without waiting until the socket has room.
         if !wanted {
             self.line.rest(most)?;
         }
@@ -175,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Whether an answer still counts after this many others.
+    /// Whether answer 0 still counts if it is received after answer number `others`.
     fn counts(plan: &SetPlan, others: u64) -> bool {
         let mut answers = Arrivals::over(remembered(plan));
         assert!(answers.take(others).counts());
@@ -190,7 +192,7 @@ mod tests {
         assert!(!counts(&million, 1 << 20));
         let thousand = every(1_000_000, true);
         assert!(counts(&thousand, 131_071) && !counts(&thousand, 131_072));
-        // Plans come from the other end.
+        // The interval comes from a plan of the other end and may be zero.
         assert!(!counts(&every(0, true), 1 << 20));
         assert_eq!(remembered(&every(1000, false)), 0);
     }

@@ -1,7 +1,7 @@
-//! Datagrams in iperf3's format: each begins with a time and a number, and there is no end mark.
+//! Datagrams in iperf3's format: each begins with a time stamp and a number, and there is no end mark.
 //!
-//! Each is passed to the kernel on its own, several in a call. They are not segmented from larger messages
-//! (UDP_SEGMENT), nor read joined (UDP_GRO), because the header does not include their size.
+//! Each datagram is passed to the kernel separately, several in one call. The kernel does not cut them from larger
+//! messages (UDP_SEGMENT) or join them for reading (UDP_GRO), because the header does not include their size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,25 +23,25 @@ use crate::pace;
 use crate::pattern::stream::{StreamEnd, stream};
 use crate::{Advice, LoadError, Probe, Worker};
 
-/// Longest delay of a sender that is made up for, in nanoseconds. iperf3 makes up for all delays, so its users expect
-/// a mean rate: a thread that shares its CPU is often late by some milliseconds. A longer stall does not justify a
-/// flood.
+/// Longest delay in nanoseconds that a sender makes up for by sending faster than its pace. iperf3 makes up for all
+/// delays, so its users expect a mean rate, and a thread that shares its CPU is often some milliseconds late. After a
+/// longer stall, making up for it would flood the path.
 const CREDIT_NANOS: u64 = 100_000_000;
-/// Most datagrams of a burst by default.
+/// Most datagrams of a burst, unless the test sets the burst.
 const BURST: usize = 4096;
-/// Most datagrams of one call; each has a buffer of 64 KiB, whatever the other side sends.
+/// Most datagrams that one call receives; each has a buffer of 64 KiB, whatever size the other side sends.
 const MESSAGES: usize = 16;
-/// Longest wait for payload.
+/// Longest time that a receive waits for payload.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Header that a sender writes at the front of each datagram.
+/// Kind of header that a sender writes at the front of each datagram.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     width: Width,
 }
 
 impl Stamp {
-    /// Writes the header of a datagram that is sent `now`, after `before` others.
+    /// Writes the header of a datagram that is sent at `now` (in nanoseconds), after `before` other datagrams.
     #[inline]
     pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
         let header = Header { micros: now / 1000, number: before + 1 };
@@ -49,7 +49,7 @@ impl Stamp {
     }
 }
 
-/// Makes the worker of a stream; the gaps are options that its socket was refused.
+/// Makes the worker of a stream. The returned gaps are for options that its socket was refused.
 pub(super) fn worker(
     side: Side,
     plan: &SetPlan,
@@ -87,7 +87,7 @@ impl Receiver {
         Self { line, bare: Arc::clone(bare), inbox: None, intake: Intake::new(bare.width, 0) }
     }
 
-    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
+    /// Receives the available datagrams; returns the payload in bytes, counting each datagram once.
     fn pull(&mut self) -> Result<u32, LoadError> {
         let inbox = self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
         if let Err(error) = inbox.receive(self.line.fd()) {

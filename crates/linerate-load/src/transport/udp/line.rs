@@ -1,4 +1,4 @@
-//! One socket of a stream, with everything that its worker needs to use it.
+//! One UDP socket of a stream, with everything that its worker needs to use it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,10 +18,10 @@ use crate::transport::Datagrams;
 use crate::transport::icmp::is_of_the_path;
 use crate::transport::line::seen;
 
-/// Pause of a sender if its host's queue is full or the path refuses its datagrams. It is shorter than the time in
+/// Pause of a sender if a queue of its host is full or the path refuses its datagrams. It is shorter than the time in
 /// which such a queue drains.
 const REST: Duration = Duration::from_micros(50);
-/// Number of reads of an empty socket after which a busy worker checks for a stop.
+/// Number of reads of an empty socket after which a busy worker checks whether it must stop.
 const SPINS: u32 = 1024;
 /// A connected socket; its descriptor is shared with the probes of its worker.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(super) struct Line {
     pub(super) set: u32,
     pub(super) stream: u32,
     pub(super) counts: Arc<Counts>,
-    /// Whether a sender ends when the other host reports that its port is closed (ICMP).
+    /// Whether the stream ends when the other host reports by ICMP that its UDP port is closed.
     heeds_deaf: bool,
 }
 
@@ -41,25 +41,26 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Got {
     pub(super) bytes: usize,
-    /// Time at which the datagram was read, on the clock of all times.
+    /// Time at which the datagram was read, on this host's monotonic clock.
     pub(super) at: u64,
-    /// Time that the datagram waited in the kernel, if the kernel stamps arrivals.
+    /// Nanoseconds that the datagram waited in the kernel, if the kernel stamps arrivals.
     pub(super) unread: Option<u64>,
 }
 
-/// Result of passing messages to the kernel.
+/// Result of passing messages to the kernel. A message consists of one or several datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel accepted as many messages as given, at least one.
+    /// The kernel accepted so many messages, at least one.
     Taken(usize),
     /// The kernel accepted no message yet: the socket's own buffer is full, or an ICMP error was reported first.
     Waiting,
-    /// The kernel accepted no message: a queue of this host is full, its port is down, or a local rule forbids them.
+    /// The kernel accepted no message: a queue of this host is full, its port is down, or a local firewall rule forbids
+    /// it.
     Refused,
     /// The kernel accepted no message, because it cannot segment messages on this route.
     Uncut,
     /// The kernel accepted no message, because the path MTU has become smaller. From now on datagrams are sent in
-    /// fragments, and the kernel does not segment messages into fragments.
+    /// fragments, and the kernel cannot segment messages into such datagrams.
     TooLong,
 }
 
@@ -76,7 +77,8 @@ impl Line {
         }
     }
 
-    /// Makes the sender end when the other port is closed: it may not know the host that it sends to.
+    /// Makes the stream end when the other UDP port is closed: the destination may be a host that never agreed to
+    /// receive.
     pub(super) fn heeding_deaf(self) -> Self {
         Self { heeds_deaf: true, ..self }
     }
@@ -91,12 +93,12 @@ impl Line {
         set.map_err(|source| self.failed("setsockopt", source))
     }
 
-    /// Returns the header of a datagram of this end.
+    /// Makes the header of a datagram that this end sends.
     pub(super) fn header(&self, kind: Kind, size: u16, step: u32, number: u64) -> Header {
         Header { tag: self.own, size, kind, step, number }
     }
 
-    /// Sends messages, at most a batch of them.
+    /// Sends messages in one call, at most as many as a batch holds.
     pub(super) fn send<'a>(
         &self,
         messages: impl Iterator<Item = &'a [u8]>,
@@ -107,13 +109,13 @@ impl Line {
         };
         match Errno::from_io_error(&source) {
             Some(Errno::AGAIN | Errno::INTR) => Ok(Sent::Waiting),
-            // A local firewall rule causes EPERM (nf_hook_slow), a port that is down ENETDOWN.
+            // A local firewall rule causes EPERM (nf_hook_slow), a port that is down causes ENETDOWN.
             Some(Errno::NOBUFS | Errno::PERM | Errno::NETDOWN) => {
                 std::thread::sleep(REST);
                 Ok(Sent::Refused)
             }
-            // Segmentation fails if the port computes no checksums, or the route transforms packets (udp_send_skb).
-            // ICMP errors have other numbers, such as EOPNOTSUPP for a failed source route.
+            // Segmentation fails if the port computes no checksums, or if the route transforms packets (udp_send_skb).
+            // ICMP errors have other error numbers, such as EOPNOTSUPP for a failed source route.
             Some(Errno::IO | Errno::INVAL) => Ok(Sent::Uncut),
             Some(Errno::MSGSIZE) => self.in_fragments(),
             Some(Errno::CONNREFUSED) if self.heeds_deaf => {
@@ -124,10 +126,10 @@ impl Line {
         }
     }
 
-    /// Handles a path that no longer carries datagrams of this size: from now on they are sent in fragments.
+    /// Handles a path whose MTU became too small for these datagrams: from now on they are sent in fragments.
     fn in_fragments(&self) -> Result<Sent, LoadError> {
-        let told = datagram::drain_errors(self.fd());
-        if self.counts.fragments() && told == 0 {
+        let length = datagram::drain_errors(self.fd());
+        if self.counts.fragments() && length == 0 {
             return Err(
                 self.garbled("the kernel accepts no datagrams of this size, not even as fragments")
             );
@@ -137,26 +139,25 @@ impl Line {
         Ok(Sent::TooLong)
     }
 
-    /// Handles an error that the path or the other host reported by ICMP: it is counted and otherwise ignored.
-    /// Returns whether the error is one.
+    /// Handles an error that the path or the other host reported by ICMP: such an error is counted and otherwise
+    /// ignored. Returns whether `e` is such an error.
     fn passing(&self, e: &io::Error) -> bool {
         let passing = is_of_the_path(e);
         if passing {
-            self.counts.told();
+            self.counts.count_error();
             datagram::drain_errors(self.fd());
             std::thread::sleep(REST);
         }
         passing
     }
 
-    /// Sends a datagram without payload, if the kernel accepts it.
+    /// Sends a datagram that consists of a header only, if the kernel accepts it.
     pub(super) fn tell(&self, kind: Kind, step: u32, number: u64) -> Result<(), LoadError> {
         let raw = self.header(kind, HEADER_LEN as u16, step, number).encode();
         self.send([&raw[..]].into_iter()).map(|_| ())
     }
 
-    /// Receives a datagram, within the block time if it may `wait`; returns its length, `None` when none
-    /// arrived.
+    /// Receives a datagram: at once or, with `wait`, within the block time. Returns its length; `None` if none arrived.
     pub(super) fn receive(&self, into: &mut [u8], wait: bool) -> Result<Option<usize>, LoadError> {
         match socket::receive(self.fd(), into, wait) {
             Ok(got) => Ok(Some(got)),
@@ -164,7 +165,7 @@ impl Line {
         }
     }
 
-    /// Receives a datagram and returns its length, when it was read, and how long it waited in the kernel.
+    /// Receives a datagram; returns its length, when it was read, and how long it waited in the kernel.
     pub(super) fn timed(&self, into: &mut [u8], wait: Wait) -> Result<Option<Got>, LoadError> {
         if wait != Wait::Busy {
             return self.look(into, wait == Wait::Asleep);
@@ -178,14 +179,14 @@ impl Line {
         Ok(None)
     }
 
-    /// Receives an available datagram, or one that arrives within the block time if it may `wait`.
+    /// Receives a datagram, at once or, with `wait`, within the block time.
     fn look(&self, into: &mut [u8], wait: bool) -> Result<Option<Got>, LoadError> {
         let mut control = [0; STAMP_ROOM];
-        match datagram::receive_told(self.fd(), into, &mut control, wait) {
-            Ok((bytes, told)) => {
+        match datagram::receive_reported(self.fd(), into, &mut control, wait) {
+            Ok((bytes, length)) => {
                 let at = clock::now();
                 let since = |stamp| clock::wall().checked_sub(stamp);
-                Ok(Some(Got { bytes, at, unread: stamp(&control[..told]).and_then(since) }))
+                Ok(Some(Got { bytes, at, unread: stamp(&control[..length]).and_then(since) }))
             }
             Err(e) => self.paused(e).map(|()| None),
         }
@@ -197,13 +198,13 @@ impl Line {
         seen.map(drop).map_err(|e| self.failed("poll", e.into()))
     }
 
-    /// Returns an error unless a receive that failed may be repeated.
+    /// Handles an error of a receive: returns it unless the receive may be repeated.
     pub(super) fn paused(&self, e: io::Error) -> Result<(), LoadError> {
         match e.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
-            // The path reports that datagrams were too large: the next send respects this.
+            // The path reports that datagrams were too large; the next send handles this.
             _ if Errno::from_io_error(&e) == Some(Errno::MSGSIZE) => {
-                self.counts.told();
+                self.counts.count_error();
                 datagram::drain_errors(self.fd());
                 Ok(())
             }
@@ -212,12 +213,12 @@ impl Line {
         }
     }
 
-    /// Makes an error that says that the other end broke this stream's protocol.
+    /// Makes the error that the other end broke the protocol of this stream.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
         LoadError::Protocol { what: format!("stream {} of set {}: {what}", self.stream, self.set) }
     }
 
-    /// Makes an error for a failed call on this stream.
+    /// Makes the error for a system call that failed on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call { call, stream: self.stream, source }
     }

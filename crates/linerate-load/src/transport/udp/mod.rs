@@ -1,7 +1,7 @@
-//! UDP: one connected socket and one blocking thread at each end for each stream.
+//! UDP: each stream has a connected socket and a blocking thread at each end.
 //!
-//! Goodput is the UDP payload that the receiving program read, over the receiver's clock; each datagram counts
-//! once. The bytes sent do not matter, since datagrams get lost. The payload includes the header that
+//! Goodput is the UDP payload that the receiving program read, over the receiver's clock; each datagram counts once.
+//! The payload that was sent does not count, since datagrams may be lost. The payload includes the header that
 //! identifies datagrams ([`linerate_facts::parse::datagram`]), as in other tools.
 
 mod answerer;
@@ -36,9 +36,10 @@ use crate::pattern::round_trips;
 use crate::pattern::stream::stream;
 use crate::{LoadError, Worker};
 
-/// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
+/// Most streams of one set: each receiver allocates 2 MiB for a batch of the largest datagrams.
 const STREAMS_MAX: u32 = 64;
-/// Longest delay of a sender that is made up for, in nanoseconds: a stall does not justify a flood.
+/// Longest delay in nanoseconds that a sender makes up for by sending faster than its pace. After a longer stall,
+/// making up for it would flood the path.
 const CREDIT_NANOS: u64 = 1_000_000;
 
 /// Transport over UDP.
@@ -92,7 +93,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     framed(side, plan, lines, &Framing::Marked)
 }
 
-/// Connects one end of a set whose datagrams have headers of this kind.
+/// Opens and connects the sockets of this end, one for each stream of the plan. `framing` determines the header of its datagrams, and how the receiver detects the end.
 pub fn framed(
     side: Side,
     plan: &SetPlan,
@@ -123,7 +124,7 @@ pub fn framed(
     Ok(Connected { workers, end })
 }
 
-/// Makes the worker of a stream; the gaps are options that its socket was refused.
+/// Makes the worker of a stream. The returned gaps are for options that its socket was refused.
 fn worker(
     side: Side,
     plan: &SetPlan,
@@ -173,7 +174,7 @@ fn worker(
     Ok((worker, gaps))
 }
 
-/// Makes the pace of a sender of datagrams of `bytes` bytes that has a highest rate, and notes its burst.
+/// Makes the pace of a sender of datagrams of `bytes` bytes, and records its burst in `end`; `None` without `pacing`.
 fn paced(
     pacing: Option<Rate>,
     bytes: u16,
@@ -187,20 +188,20 @@ fn paced(
     Some(Pace::new(rate, bytes, burst, credit))
 }
 
-/// Makes the socket send datagrams whole, or in fragments if they exceed a packet; returns whether they are sent
-/// whole.
+/// Makes the socket send datagrams in one packet each or, if they do not fit, in fragments. Returns true for one packet
+/// each.
 fn whole(line: &Line, size: u16, fits: u32, gaps: &mut Vec<Gap>) -> Result<bool, LoadError> {
     let whole = u32::from(size) <= fits;
     let set = datagram::set_fragments(line.fd(), !whole);
     set.map_err(|e| line.failed("setsockopt", e))?;
-    // From now on, calls report a full queue.
-    let told = datagram::set_errors(line.fd());
-    told.map_err(|e| line.failed("setsockopt", e))?;
+    // From now on, sends also fail if a queue of this host is full.
+    let reported = datagram::set_errors(line.fd());
+    reported.map_err(|e| line.failed("setsockopt", e))?;
     gaps.extend(fragments(size, fits));
     Ok(whole)
 }
 
-/// Lets the kernel segment messages into datagrams, if it can.
+/// Makes the kernel segment messages into datagrams; returns false if it cannot.
 fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     match datagram::set_segment(line.fd(), size) {
         Ok(()) => true,
@@ -212,20 +213,20 @@ fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     }
 }
 
-/// Warns of settings in `knobs` that this host does not grant in full, and of datagrams without a pace.
+/// Reports settings of `knobs` that this host grants only partly, and datagrams without a pace.
 fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let knobs = &plan.knobs;
-    let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
+    let requested = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
     if let Some(most) = facts.buffers.rmem_max
-        && asked > most
+        && requested > most
     {
         let why = format!(
-            "{asked} bytes were requested, the kernel grants at most {most}: a receiver that waits for \
+            "{requested} bytes were requested, the kernel grants at most {most}: a receiver that waits for \
              its CPU loses datagrams sooner"
         );
         gaps.push(Gap {
-            hint: format!("sudo sysctl -w net.core.rmem_max={asked}"),
+            hint: format!("sudo sysctl -w net.core.rmem_max={requested}"),
             ..refused("recv_buffer", &why)
         });
     }
@@ -290,7 +291,7 @@ mod tests {
         Line::new(datagrams, 0, 0)
     }
 
-    /// The burst that a sender with this pace announces, and the datagrams that its first call sends.
+    /// Returns the burst that a sender with this pace records, and the number of datagrams that its first call sends.
     fn burst(pacing: Rate) -> (u64, u64) {
         let ends = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let [near, far] = ends;
@@ -312,8 +313,8 @@ mod tests {
     #[test]
     fn what_is_said_of_a_burst_is_what_is_sent() {
         for (megabits, datagrams) in [(1, 1), (1000, 21), (4198, 89), (5000, 89), (40_000, 89)] {
-            let told = burst(Rate(megabits * 1_000_000));
-            assert_eq!(told, (datagrams, datagrams), "{megabits} Mb/s");
+            let reported = burst(Rate(megabits * 1_000_000));
+            assert_eq!(reported, (datagrams, datagrams), "{megabits} Mb/s");
         }
     }
 
@@ -323,7 +324,7 @@ mod tests {
         let mut gaps = Vec::new();
         assert!(cut(&line(near.into()), 1000, &mut gaps));
         assert_eq!(gaps, []);
-        // A socket without that option, as all are before Linux 4.18.
+        // A socket without the option UDP_SEGMENT, like every socket before Linux 4.18.
         let (near, _far) = UnixDatagram::pair().unwrap();
         assert!(!cut(&line(near.into()), 1000, &mut gaps));
         assert_eq!(gaps[0].what, "set.segmentation");
@@ -349,17 +350,17 @@ mod tests {
     #[test]
     fn what_is_not_held_back_or_not_given_is_told_before() {
         let mut facts = HostFacts::default();
-        let told = |side, facts: &HostFacts, plan: &SetPlan| {
+        let result_of = |side, facts: &HostFacts, plan: &SetPlan| {
             let gaps = check(side, facts, plan);
             gaps.into_iter().map(|g| g.what).collect::<Vec<_>>()
         };
         let free = plan(|_| ());
-        assert_eq!(told(Side::Near, &facts, &free), ["set.pacing"]);
-        assert!(told(Side::Far, &facts, &free).is_empty());
+        assert_eq!(result_of(Side::Near, &facts, &free), ["set.pacing"]);
+        assert!(result_of(Side::Far, &facts, &free).is_empty());
         let paced = plan(|p| p.knobs.pacing = Some(Rate(1)));
         facts.buffers.rmem_max = Some(RECV_BUFFER);
-        assert!(told(Side::Near, &facts, &paced).is_empty());
+        assert!(result_of(Side::Near, &facts, &paced).is_empty());
         facts.buffers.rmem_max = Some(RECV_BUFFER - 1);
-        assert_eq!(told(Side::Near, &facts, &paced), ["set.recv_buffer"]);
+        assert_eq!(result_of(Side::Near, &facts, &paced), ["set.recv_buffer"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Socket options for datagrams, both in a session and in a test with iperf3.
+//! Socket options for datagrams, used by sessions and by tests with iperf3.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,17 +9,18 @@ use linerate_sys::socket;
 
 use crate::transport::{marked, refused};
 
-/// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some hundred
-/// small datagrams, so a receiver that waits briefly for its CPU loses some.
+/// Requested receive buffer if the plan leaves it open, in bytes of memory. The system's default has room for some
+/// hundred small datagrams, so a receiver that briefly waits for its CPU would lose some.
 pub const RECV_BUFFER: u64 = 4 * 1024 * 1024;
 
-/// Returns the size of datagrams: as requested, or what fits one packet of the route, with a header of `least` bytes.
-pub fn size(asked: u64, fits: u32, least: u64) -> u16 {
+/// Returns the size of datagrams in bytes: as requested or, for zero, what fits into one packet of the route. A header
+/// needs `least` bytes.
+pub fn size(requested: u64, fits: u32, least: u64) -> u16 {
     let most = u64::from(fits).clamp(least, DATAGRAM_MAX as u64);
-    (if asked == 0 { most } else { asked }) as u16
+    (if requested == 0 { most } else { requested }) as u16
 }
 
-/// Reports that datagrams are fragmented; `None` if they fit a packet.
+/// Reports that datagrams of `size` bytes are fragmented; `None` if they fit into a packet of the route.
 pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     (u32::from(size) > fits).then(|| Gap {
         hint: format!("--write-size {fits}B"),
@@ -33,10 +34,10 @@ pub(crate) fn fragments(size: u16, fits: u32) -> Option<Gap> {
     })
 }
 
-/// Sets the buffers of a socket; returns the ones that were refused or are smaller than requested.
+/// Sets the DSCP and the buffers of a socket; returns a gap for each setting that was refused.
 pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
-    let asked = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
+    let requested = knobs.recv_buffer.map_or(RECV_BUFFER, |b| b.0);
     let mut note = |what: &str, set: std::io::Result<()>| {
         if let Err(e) = set {
             gaps.push(refused(what, &e.to_string()));
@@ -45,7 +46,7 @@ pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
     if let Some(result) = marked(fd.as_fd(), knobs) {
         note("dscp", result);
     }
-    note("recv_buffer", socket::set_recv_buffer(fd.as_fd(), asked));
+    note("recv_buffer", socket::set_recv_buffer(fd.as_fd(), requested));
     if let Some(bytes) = knobs.send_buffer {
         note("send_buffer", socket::set_send_buffer(fd.as_fd(), bytes.0));
     }

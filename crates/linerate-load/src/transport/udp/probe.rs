@@ -1,4 +1,4 @@
-//! A worker's counts of its datagrams and the kernel's counts at its socket, read by the sampler.
+//! Reads, for the sampler, a worker's counts of its datagrams and the kernel's counts for its socket.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -18,7 +18,7 @@ use crate::Probe;
 use linerate_host::sheet::Sheet;
 use linerate_host::{Machine, SocketAsk, SocketQuery};
 
-/// Counters of a step, in a pair of cache lines of their own. Only the worker writes them.
+/// Counters of a worker for one step, in a pair of cache lines of their own. Only the worker writes them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -51,12 +51,12 @@ impl Counts {
         self.datagrams.store(datagrams, Relaxed);
     }
 
-    /// Sets the number of messages without an answer.
+    /// Stores the number of messages that have no answer yet.
     pub(super) fn unanswered(&self, messages: u64) {
         self.lost.store(messages, Relaxed);
     }
 
-    /// Stores how many datagrams have arrived.
+    /// Stores the numbers of datagrams that were received, lost, reordered, duplicated or late so far.
     pub(super) fn arrived(&self, arrivals: &Arrivals) {
         self.datagrams.store(arrivals.taken(), Relaxed);
         self.lost.store(arrivals.missing(), Relaxed);
@@ -65,7 +65,7 @@ impl Counts {
         self.late.store(arrivals.late(), Relaxed);
     }
 
-    /// Stores the jitter of arrivals, in nanoseconds.
+    /// Stores the jitter of the datagrams received, in nanoseconds.
     pub(super) fn jitter(&self, nanos: u64) {
         self.jitter.store(nanos, Relaxed);
     }
@@ -77,33 +77,33 @@ impl Counts {
 
     /// Counts a received datagram that does not belong to this step.
     pub(super) fn stray(&self) {
-        // This thread is the only writer, so no atomic read-modify-write is needed.
+        // Only this thread writes the counter, so no atomic addition is needed.
         self.stray.store(self.stray.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Counts messages read, each with one datagram or several.
+    /// Counts messages that were read. A message consists of one or several datagrams that the kernel joined.
     pub(super) fn read(&self, messages: usize) {
         let all = self.messages.load(Relaxed) + messages as u64;
         self.messages.store(all, Relaxed);
     }
 
-    /// Counts datagrams that this host did not accept.
+    /// Counts datagrams that this host refused to send.
     pub(super) fn refused(&self, datagrams: u64) {
         let all = self.refused.load(Relaxed) + datagrams;
         self.refused.store(all, Relaxed);
     }
 
     /// Counts an ICMP error that the path reported for a datagram.
-    pub(super) fn told(&self) {
+    pub(super) fn count_error(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Stores that datagrams are sent in fragments from now on; returns whether they were before.
+    /// Stores that datagrams are sent in fragments from now on; returns whether they already were.
     pub(super) fn fragments(&self) -> bool {
         self.fragments.swap(true, Relaxed)
     }
 
-    /// Stores that the kernel does not segment messages on this route.
+    /// Stores that the kernel cannot segment messages on this route.
     pub(super) fn uncut(&self) {
         self.uncut.store(true, Relaxed);
     }
@@ -126,9 +126,9 @@ impl Counts {
     }
 }
 
-/// Metrics of a worker that sends a stream.
+/// Metrics of a worker that sends a stream of datagrams.
 pub(super) const SENDS: &[Metric] = &[UDP_DATAGRAMS, UDP_REFUSED, UDP_ERRORS];
-/// Metrics of a worker that receives a stream.
+/// Metrics of a worker that receives a stream of datagrams.
 pub(super) const RECEIVES: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -140,7 +140,7 @@ pub(super) const RECEIVES: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// Metrics of a stream that receives datagrams with headers of iperf3.
+/// Metrics of a worker that receives a stream of datagrams with iperf3's headers.
 pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_DATAGRAMS,
     UDP_LOST,
@@ -153,7 +153,7 @@ pub(super) const RECEIVES_BARE: &[Metric] = &[
     UDP_ERRORS,
     UDP_DROPS,
 ];
-/// Metrics of a worker that sends messages and times answers.
+/// Metrics of a worker that sends messages and measures round trips.
 pub(super) const ASKS: &[Metric] = &[UDP_DATAGRAMS, UDP_LOST, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
 /// Metrics of a worker that answers messages.
 pub(super) const ANSWERS: &[Metric] = &[UDP_DATAGRAMS, UDP_STRAY, UDP_ERRORS, UDP_DROPS];
@@ -163,7 +163,7 @@ pub(super) struct DatagramProbe {
     line: Line,
     metrics: &'static [Metric],
     sheet: Sheet,
-    /// The event that ended the table.
+    /// Gaps to report: the event after which the table was ended.
     gaps: Vec<Gap>,
 }
 

@@ -1,4 +1,4 @@
-//! The receiving thread of a stream.
+//! The receiving thread of a stream of datagrams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::probe::{DatagramProbe, RECEIVES};
 use crate::pattern::stream::StreamEnd;
 use crate::{Advice, LoadError, Probe};
 
-/// Most messages of one receive: joined messages have up to 64 KiB each.
+/// Most messages that one call receives: joined messages have up to 64 KiB each.
 const MESSAGES: usize = 32;
 
 /// Returns the bytes that a receiver allocates.
@@ -22,14 +22,14 @@ pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }
 
-/// Receives datagrams up to the end mark, and as long as more arrive.
+/// Receives datagrams until the end mark, and then as long as more of them arrive.
 pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,
     arrivals: Arrivals,
-    /// Number of the current step; `None` before the first.
+    /// Number of the current step; `None` before the first step.
     step: Option<u32>,
-    /// Time at which the last datagram of the step arrived, once the step's end is known.
+    /// Time at which the last datagram of the step was received; set once an end mark was received.
     last: Option<u64>,
     ended: bool,
 }
@@ -46,7 +46,7 @@ impl Receiver {
         }
     }
 
-    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
+    /// Receives the available datagrams; returns the payload in bytes, counting each datagram once.
     fn pull(&mut self) -> Result<u32, LoadError> {
         let Some(mut inbox) = self.inbox.take() else {
             return Ok(0);
@@ -75,7 +75,7 @@ impl Receiver {
         Ok(bytes)
     }
 
-    /// Handles one datagram; returns its payload if it counts.
+    /// Handles one datagram; returns its payload in bytes if it counts, otherwise zero.
     #[inline]
     fn take(&mut self, header: Result<Header, Stray>) -> Result<u32, LoadError> {
         let step = self.step.unwrap_or_default();
@@ -96,7 +96,7 @@ impl Receiver {
                 self.line.tell(Kind::Ended, step, header.number)?;
                 Ok(0)
             }
-            // This is an end mark that was repeated after the end.
+            // An end mark of an earlier step, which the sender repeated.
             Ok(header) if header.kind == Kind::End => Ok(0),
             _ => {
                 self.line.counts.stray();
@@ -106,7 +106,7 @@ impl Receiver {
     }
 }
 
-/// Longest wait for payload.
+/// Longest time that a receive waits for payload.
 const WAIT: Duration = Duration::from_millis(100);
 
 impl StreamEnd for Receiver {

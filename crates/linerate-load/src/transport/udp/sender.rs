@@ -1,4 +1,4 @@
-//! The sending thread of a stream.
+//! The sending thread of a stream of datagrams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::pattern::stream::StreamEnd;
 use crate::times::{self, Times};
 use crate::{Advice, LoadError, Probe, Timed};
 
-/// Most bytes that are passed to the kernel in one call, so that they stay in the cache of their core.
+/// Most bytes that are passed to the kernel in one call: so few that they stay in the cache of the thread's core.
 const CALL_BYTES: usize = 128 * 1024;
-/// Bytes that a sender allocates: the datagrams of one call, and the times between bursts.
+/// Bytes that a sender allocates: the datagrams of one call, and the histogram of times between sends.
 pub(super) const ROOM: usize = CALL_BYTES + times::ROOM;
-/// The number of calls with one datagram each after a call that sent only some of its datagrams. The kernel
-/// returns an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other
-/// port is closed needs that error.
+/// Number of calls with one datagram each that follow a call that sent only some of its datagrams. The kernel reports
+/// an error only from a call that sends none (sendmmsg(2)), and a sender that must stop when the other UDP port is
+/// closed needs that error.
 const SINGLY: u32 = 4;
 /// Longest wait for a burst to become due.
 const WAIT: Duration = Duration::from_millis(100);
@@ -31,31 +31,31 @@ const WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Sender {
     line: Line,
     size: u16,
-    /// Number of datagrams that the kernel makes from one message; 1 without segmentation.
+    /// Number of datagrams into which the kernel segments one message; 1 without segmentation.
     segments: usize,
     pace: Option<Pace>,
     payload: Pages,
     /// Number of datagrams sent in this step.
     sent: u64,
-    /// Number of the current step; `None` before the first.
+    /// Number of the current step; `None` before the first step.
     step: Option<u32>,
     farewell: Farewell,
-    /// Headers that number and end datagrams if the other end is iperf3.
+    /// Header for datagrams to iperf3, which number the datagrams. Without it, linerate's own headers are written.
     stamp: Option<Stamp>,
-    /// Number of the next calls that each hand over a single datagram.
+    /// How many of the next calls send only a single datagram.
     singly: u32,
-    /// Time of the last send of a paced sender; zero before the first send of a step.
+    /// Time of the last send, if the sender has a pace; zero before the first send of a step.
     last: u64,
     gaps: Times,
     advice: Arc<Advice>,
 }
 
-/// Returns the number of datagrams of `size` bytes in one message, if the kernel segments messages.
+/// Returns into how many datagrams of `size` bytes one message is segmented, if the kernel can segment messages.
 pub(super) fn segments(size: u16) -> usize {
     (DATAGRAM_MAX / usize::from(size)).clamp(1, datagram::SEGMENTS)
 }
 
-/// Returns the most datagrams of `size` bytes that one call sends, with `segments` of them in a message.
+/// Returns how many datagrams of `size` bytes one call sends at most. A message contains `segments` of them.
 pub(super) fn most(size: u16, segments: usize) -> usize {
     (CALL_BYTES / usize::from(size)).clamp(1, datagram::BATCH * segments)
 }
@@ -79,21 +79,22 @@ impl Sender {
         }
     }
 
-    /// Makes the sender number its datagrams with `stamp`. Their end is announced on another connection.
+    /// Makes the sender write `stamp` into its datagrams. The end of these datagrams is announced on another
+    /// connection.
     pub(super) fn stamping(self, stamp: Stamp) -> Self {
         Self { stamp: Some(stamp), ..self }
     }
 
-    /// Returns the most datagrams of one call.
+    /// Returns how many datagrams one call sends at most.
     fn most(&self) -> usize {
         most(self.size, self.segments)
     }
 
-    /// Sends a batch of datagrams; returns how many bytes were accepted.
+    /// Sends a batch of datagrams; returns how many bytes the kernel accepted.
     fn push(&mut self) -> Result<u32, LoadError> {
         let (mut count, mut now) = (self.most(), 0);
         if self.stamp.is_some() {
-            // The mark that every datagram contains.
+            // Each datagram contains this time.
             now = clock::now();
         }
         if let Some(pace) = &mut self.pace {
@@ -104,7 +105,7 @@ impl Sender {
             let Ok(burst) = pace.may(now) else {
                 return Ok(0);
             };
-            // The burst may exceed one call if the kernel no longer segments messages.
+            // The burst may be longer than one call, if the kernel no longer segments messages.
             count = count.min(burst);
         }
         if self.singly > 0 {
@@ -146,7 +147,7 @@ impl Sender {
         Ok((taken * size) as u32)
     }
 
-    /// Records the time since the previous send, if it counts.
+    /// Records the time since the previous send, if the step counts now.
     fn gap(&mut self, now: u64) {
         if self.last > 0 && self.advice.counting() {
             self.gaps.record(now - self.last, 1);
@@ -154,7 +155,7 @@ impl Sender {
         self.last = now;
     }
 
-    /// Sends each datagram as a message of its own from now on.
+    /// Makes the sender pass each datagram as a separate message from now on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
             return Err(self.line.garbled("the kernel accepts none of its datagrams"));
@@ -166,7 +167,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Writes the header of every datagram of a call; the numbers change with each call.
+    /// Writes the header of every datagram of a call. Later calls change only the numbers in it.
     fn address(&mut self, step: u32) {
         let header = self.line.header(Kind::Payload, self.size, step, 0).encode();
         let bytes = self.payload.bytes_mut();
@@ -190,8 +191,7 @@ impl StreamEnd for Sender {
         }
         self.line.set_timeouts(REPEAT)?;
         if self.pace.is_some() {
-            // If the kernel refuses exact timers, bursts are sent later, and the following bursts make up for the
-            // delay.
+            // If the kernel refuses exact timers, bursts are sent late, and later bursts make up for the delay.
             let _ = thread::exact_timers();
             self.gaps.renew()?;
         }

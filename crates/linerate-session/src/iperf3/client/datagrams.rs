@@ -1,4 +1,4 @@
-//! Limits of tests with datagrams.
+//! Limits of iperf3 tests with datagrams.
 
 use linerate_plan::Knobs;
 use linerate_plan::transport::UDP;

@@ -1,4 +1,4 @@
-//! Why there is no test with an iperf3 server, or only a part of one, each with a hint that helps.
+//! Errors of a test with an iperf3 server, each with a hint how to avoid it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -66,7 +66,7 @@ pub enum ClientError {
         address: SocketAddr,
         /// Stage of the test, in words.
         stage: &'static str,
-        /// What failed.
+        /// Description of what failed.
         what: String,
     },
     /// Datagrams are lost on a path where connections work.
@@ -91,7 +91,8 @@ pub enum ClientError {
     },
 }
 
-/// Returns text such as `: No such file or directory`, if the server sent its system's error.
+/// Returns the text of the server's system error, such as
+/// ` (No such file or directory)`; empty if the server sent none.
 fn errno(refusal: Refusal) -> String {
     if refusal.errno <= 0 {
         return String::new();
@@ -100,7 +101,7 @@ fn errno(refusal: Refusal) -> String {
 }
 
 impl ClientError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns a command or change that avoids the error; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Streams(_) => format!("--streams {STREAMS_MAX}"),
@@ -143,7 +144,7 @@ impl ClientError {
         }
     }
 
-    /// Converts the failure of a conversation at this stage to an error.
+    /// Converts a failure of the control connection at this stage of a test to an error.
     pub(super) fn broken(address: SocketAddr, stage: &'static str, broken: Broken) -> Self {
         match broken {
             Broken::Stopped => Self::Interrupted,
@@ -166,7 +167,7 @@ impl ClientError {
     }
 }
 
-/// Returns which setting to leave out or to reduce.
+/// Returns the advice for a refused test: which setting to leave out or to reduce.
 fn refused(refusal: Refusal) -> &'static str {
     match refusal.code {
         code if code == Refusal::BUFFER.code => {

@@ -1,4 +1,4 @@
-//! The beginning of a datagram stream: this end sends a hello, and the server answers.
+//! The beginning of a datagram stream: the client sends a hello, and the server sends an answer.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,17 +13,18 @@ use crate::iperf3::control::Control;
 use crate::net::{HEED, timespec};
 use linerate_load::transport::at_port;
 
-/// Time for the answer to a hello.
+/// Time within which the server must answer a hello.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time after which an unanswered hello is repeated. It is longer than any round trip, since iperf3's server treats
 /// everything after the first hello as payload.
 const AGAIN: Duration = Duration::from_secs(4);
-/// Time left for an answer once the server sends another message.
+/// Time that remains for an answer once the server has sent a message on the control connection.
 const LAST: Duration = Duration::from_millis(500);
-/// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
+/// Largest number of datagrams that are read to find the answer:
+/// a sending server's payload may arrive before the answer.
 const LOOKED_AT: usize = 10_000;
 
-/// Opens a socket of this end, connected to the server. `configure` sets its options before that.
+/// Opens a UDP socket of this end and connects it to the server. `configure` sets its options before it is connected.
 pub(super) fn socket(
     own: SocketAddr,
     server: SocketAddr,
@@ -87,7 +88,8 @@ fn answered(control: &Control<'_>, socket: &UdpSocket) -> io::Result<bool> {
                 Err(e) => return Err(e),
             }
         }
-        // The server stopped the test, or continued without this stream. Its message says why.
+        // A message on the control connection: the server stopped the test,
+        // or continued without this stream. The caller reads the reason.
         if control.is_spoken() {
             until = until.min(Instant::now() + LAST);
         }

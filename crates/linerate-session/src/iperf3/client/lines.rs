@@ -1,7 +1,7 @@
-//! Makes the streams of a test: connections, or sockets for datagrams that the server has answered.
+//! Makes the streams of a test: TCP connections, or UDP sockets whose hello the server has answered.
 //!
-//! The server begins the test once the last stream is there. That stream is announced when this end's threads
-//! are ready.
+//! The server begins the test once the last stream exists. So the last
+//! stream sends its cookie or hello only when this end's threads are ready.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -24,15 +24,15 @@ pub(super) struct Dialler<'a> {
     own: SocketAddr,
     cookie: &'a Cookie,
     streams: u32,
-    /// Last stream, which was not announced yet.
+    /// Last stream of the test, which has not sent its cookie or hello yet.
     pub(super) held: Option<Held>,
     /// Addresses of both ends of each stream, this end first.
     pub(super) ends: Vec<[SocketAddr; 2]>,
-    /// Why a UDP socket could not be opened.
+    /// Reason why a UDP socket could not be opened; `None` if all were opened.
     pub(super) failed: Option<ClientError>,
 }
 
-/// A stream of which the server does not know yet.
+/// A stream that the server does not know yet.
 pub(super) enum Held {
     /// A connection that has not sent its cookie.
     Connection(OwnedFd),
@@ -54,7 +54,7 @@ impl<'a> Dialler<'a> {
         stream + 1 == self.streams
     }
 
-    /// Makes a connection, and sends its cookie unless it is the last one.
+    /// Makes a connection and sends its cookie. The last connection of the test sends its cookie later.
     fn connection(
         &mut self,
         stream: u32,
@@ -76,7 +76,7 @@ impl<'a> Dialler<'a> {
         Ok(fd)
     }
 
-    /// Opens a socket for datagrams, and sends its hello unless it is the last one.
+    /// Opens a UDP socket and sends its hello. The last socket of the test sends its hello later.
     fn socket(
         &mut self,
         stream: u32,
@@ -84,12 +84,12 @@ impl<'a> Dialler<'a> {
     ) -> Result<OwnedFd, ClientError> {
         let server = self.talk.server;
         let fd = hello::socket(self.own, server, |fd| Ok(configure(fd)?))?;
-        let again = fd.try_clone().map(UdpSocket::from);
-        let again = again.map_err(|e| super::test::system("dup", e))?;
+        let copy = fd.try_clone().map(UdpSocket::from);
+        let copy = copy.map_err(|e| super::test::system("dup", e))?;
         if self.is_last(stream) {
-            self.held = Some(Held::Datagrams(again));
+            self.held = Some(Held::Datagrams(copy));
         } else {
-            hello::say(&self.talk.control, server, &again)?;
+            hello::say(&self.talk.control, server, &copy)?;
         }
         self.ends.push([own(&fd).unwrap_or(self.own), server]);
         Ok(fd)
@@ -117,7 +117,7 @@ impl Lines for Dialler<'_> {
             self.failed = Some(error);
             LoadError::Protocol { what }
         })?;
-        // In iperf3's protocol, no tag distinguishes a stream's datagrams from others.
+        // In iperf3's protocol, no tag marks the datagrams of a stream, so both tags are 0.
         Ok(Datagrams { fd, own: 0, other: 0 })
     }
 }
@@ -143,7 +143,7 @@ fn announce(fd: &OwnedFd, cookie: &Cookie) -> io::Result<()> {
     Err(io::ErrorKind::WriteZero.into())
 }
 
-/// Returns the address of this end of a stream.
+/// Returns the address of this end of a stream; `None` if it cannot be read.
 fn own(fd: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
 }

@@ -1,7 +1,7 @@
-//! A test with an iperf3 server, as its client: the control protocol, and the server's report.
+//! The client of an iperf3 server: it runs a test over the control connection and reads the server's report.
 //!
-//! The streams are moved by the workers of a run (`crate::iperf3::link`). Nothing is read on the server's host;
-//! values that iperf3 does not report are gaps.
+//! The workers of a run (`crate::iperf3::link`) move the payload of the streams. No counters are read on the server's
+//! host, so values that iperf3 does not report are gaps.
 
 mod datagrams;
 mod error;

@@ -1,4 +1,5 @@
-//! Converts a server's report of a test to readings of the far end: sums, each a table of two rows.
+//! Converts a server's report of a test to readings of the far
+//! end. The report has only sums, so each table has two rows.
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{
@@ -8,16 +9,16 @@ use linerate_plan::path::Direction;
 use linerate_record::iperf3::{Results, StreamResult};
 use linerate_record::{Column, EndReadings, Table, Total};
 
-/// Smallest plausible ratio of the time that a server counted for to this end's, or of this end's to the server's: the
-/// server's clock starts and stops a trip later.
+/// Smallest plausible ratio of the seconds that a server reports to those that this end measured, and also of the
+/// inverse ratio. The server's clock starts and stops one trip of the path later.
 const SECONDS_SHARE: f64 = 0.5;
 
-/// Payload of each stream that a server may send without counting it: a thread that ends within a block does not add
-/// the block.
+/// Payload of each stream, in bytes, that a server may send without counting
+/// it: a thread that ends within a block does not count that block.
 //= iperf3, src/iperf.h: MAX_BLOCKSIZE
 const BLOCK: u64 = 1 << 20;
 
-/// A server's report, and the data of this end about the same test.
+/// A server's report, and this end's data about the same test.
 pub(crate) struct Report<'a> {
     pub(crate) results: &'a Results,
     pub(crate) set: u32,
@@ -25,19 +26,19 @@ pub(crate) struct Report<'a> {
     pub(crate) streams: u32,
     /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// Seconds at the start of the test that the server does not count.
+    /// Seconds at the start of the test that are omitted: the server does not count them.
     pub(crate) omit: f64,
     /// Seconds in which payload flowed, by this end's clock, including the omitted part.
     pub(crate) lasted: f64,
-    /// Payload of each stream that this end has sent or received.
+    /// Payload of each stream, as sent or received by this end.
     pub(crate) near: &'a [Total],
 }
 
-/// A part of a step, in nanoseconds since its start.
+/// Begin and end of a part of a step, in nanoseconds since the step began.
 type Span = [u64; 2];
 
 impl Report<'_> {
-    /// Returns the report as readings, with a gap for each value that it lacks.
+    /// Returns the report as readings, with a gap for each value that the report lacks.
     pub(crate) fn readings(&self) -> EndReadings {
         let mut end =
             EndReadings { congestion: self.results.congestion.clone(), ..EndReadings::default() };
@@ -80,21 +81,22 @@ impl Report<'_> {
         self.direction == Direction::Forward
     }
 
-    /// Returns the seconds that count, by this end's clock.
+    /// Returns the length of the counted part of the test in seconds, by this end's clock.
     fn counted(&self) -> f64 {
         let counted = self.lasted - self.omit;
         // If a test ended before its omitted part was over, nothing is omitted.
         if counted > 0.0 { counted } else { self.lasted }
     }
 
-    /// Returns whether the server also counts the part that should be omitted: the duration that it reports shows
-    /// this.
+    /// Returns whether the server also counts the part that should
+    /// be omitted. The duration that the server reports shows this.
     fn counts_all(&self) -> bool {
-        let told = self.results.seconds().unwrap_or(self.counted());
-        (told - self.lasted).abs() < (told - self.counted()).abs() || self.lasted <= self.omit
+        let reported = self.results.seconds().unwrap_or(self.counted());
+        (reported - self.lasted).abs() < (reported - self.counted()).abs()
+            || self.lasted <= self.omit
     }
 
-    /// Returns the interval that the server counted, since the start of the step on its own clock.
+    /// Returns the interval that the server counted, in nanoseconds since the start of the step on the server's clock.
     fn span(&self) -> Span {
         let from = if self.counts_all() { 0.0 } else { self.omit };
         let seconds = self.results.seconds().unwrap_or(self.lasted - from);
@@ -105,13 +107,13 @@ impl Report<'_> {
     fn doubt(&self) -> Option<String> {
         let results = self.results;
         if !results.are_of(self.streams as usize) {
-            let (told, own) = (results.streams.len(), self.streams);
-            return Some(format!("it reports {told} streams, not the {own} of the test"));
+            let (reported, own) = (results.streams.len(), self.streams);
+            return Some(format!("it reports {reported} streams, not the {own} of the test"));
         }
         let sent = self.near.iter().fold(0, |sum: u64, t| sum.saturating_add(t.sent));
         if self.is_forward() && results.bytes() > sent {
-            let told = results.bytes();
-            return Some(format!("it reports {told} received bytes, but {sent} were sent"));
+            let reported = results.bytes();
+            return Some(format!("it reports {reported} received bytes, but {sent} were sent"));
         }
         if let Some(why) = self.too_little() {
             return Some(why);
@@ -123,23 +125,26 @@ impl Report<'_> {
             .then(|| format!("it reports {seconds:.3} s of measuring in a test of {time:.3} s"))
     }
 
-    /// Returns why a server cannot have sent as little as it reports. This is unknown for datagrams, which may arrive
-    /// twice, and if the start is omitted: payload from buffers then arrives later.
+    /// Returns why a server cannot have sent as little as it reports; `None` if it can. For datagrams, which may arrive
+    /// twice, this is not known. Nor is it if the start is omitted, because payload from buffers then arrives later.
     fn too_little(&self) -> Option<String> {
         let leaves_out = self.omit > 0.0 && !self.counts_all();
         if self.is_forward() || self.datagram.is_some() || leaves_out {
             return None;
         }
-        let came = self.near.iter();
-        let came = came.fold(0, |sum: u64, t| sum.saturating_add(t.received));
-        let told = self.results.bytes();
-        let least = came.saturating_sub(BLOCK.saturating_mul(u64::from(self.streams)));
-        (told < least).then(|| format!("it reports {told} sent bytes, but {came} arrived"))
+        let arrived = self.near.iter();
+        let arrived = arrived.fold(0, |sum: u64, t| sum.saturating_add(t.received));
+        let reported = self.results.bytes();
+        let least = arrived.saturating_sub(BLOCK.saturating_mul(u64::from(self.streams)));
+        (reported < least)
+            .then(|| format!("it reports {reported} sent bytes, but {arrived} arrived"))
     }
 
-    /// Returns the measured payload of a stream. It does not cover the whole step, and no mark says where it ended.
-    fn total(&self, stream: u32, told: &StreamResult) -> Total {
-        let (sent, received) = if self.is_forward() { (0, told.bytes) } else { (told.bytes, 0) };
+    /// Returns the measured payload of a stream. It is not marked as complete,
+    /// because it does not cover the whole step and no end mark was received.
+    fn total(&self, stream: u32, reported: &StreamResult) -> Total {
+        let (sent, received) =
+            if self.is_forward() { (0, reported.bytes) } else { (reported.bytes, 0) };
         Total { set: self.set, stream, sent, received, complete: false }
     }
 
@@ -147,12 +152,12 @@ impl Report<'_> {
         if self.is_forward() || self.datagram.is_some() {
             return;
         }
-        let told: Option<Vec<u64>> = streams.iter().map(|stream| stream.retransmits).collect();
-        let Some(told) = told else {
+        let reported: Option<Vec<u64>> = streams.iter().map(|stream| stream.retransmits).collect();
+        let Some(reported) = reported else {
             let why = "the server does not report its retransmissions";
             return end.gaps.push(gap("retransmits of the far end", why));
         };
-        for (number, segments) in told.into_iter().enumerate() {
+        for (number, segments) in reported.into_iter().enumerate() {
             let subject = format!("s{}/{number}", self.set);
             end.tables.push(sums(&subject, span, &[(TCP_RETRANS, segments)]));
         }
@@ -185,31 +190,31 @@ impl Report<'_> {
         }
     }
 
-    /// Returns the datagram counters of a receiving server's stream; `None` if they are implausible because they
-    /// exceed what was sent, or because more datagrams were lost than there are.
+    /// Returns the datagram counters of a receiving server's stream. Returns `None` if they are implausible: more
+    /// datagrams than this end sent, or more lost ones than counted ones.
     fn arrived(&self, stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
-        let told = stream.datagrams;
-        let (seen, lost) = (told.packets?.saturating_sub(told.omitted), told.errors?);
+        let reported = stream.datagrams;
+        let (seen, lost) = (reported.packets?.saturating_sub(reported.omitted), reported.errors?);
         let mut near = self.near.iter();
         let number = (0..self.streams as usize)
             .position(|at| linerate_record::iperf3::stream_id(at) == stream.id)?;
         let sent = near.find(|t| t.stream as usize == number)?.sent / u64::from(size.max(1));
         let mut row = vec![(UDP_DATAGRAMS, seen.checked_sub(lost)?), (UDP_LOST, lost)];
-        row.extend(told.jitter.map(|s| (UDP_JITTER, (s * 1e9) as u64)));
+        row.extend(reported.jitter.map(|s| (UDP_JITTER, (s * 1e9) as u64)));
         (seen <= sent).then_some(row)
     }
 }
 
-/// Returns the datagrams that a sending server counted. The server stops after this end counts, so it has sent at
-/// least those that arrived here.
+/// Returns the number of datagrams that a sending server counted; `None` if it is less than the number that arrived
+/// here. The server stops counting after this end, so it must have sent at least as many.
 fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
-    let told = stream.datagrams;
-    let packets = told.packets?.saturating_sub(told.omitted);
-    let came = stream.bytes / u64::from(size.max(1));
-    (packets >= came).then(|| vec![(UDP_DATAGRAMS, packets)])
+    let reported = stream.datagrams;
+    let packets = reported.packets?.saturating_sub(reported.omitted);
+    let arrived = stream.bytes / u64::from(size.max(1));
+    (packets >= arrived).then(|| vec![(UDP_DATAGRAMS, packets)])
 }
 
-/// Makes the gap for a report that did not arrive.
+/// Returns readings of the far end for a report that did not arrive: only gaps.
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
@@ -219,7 +224,7 @@ pub(crate) fn missing(direction: Direction) -> EndReadings {
     end
 }
 
-/// Makes the gap for values that iperf3 never reports.
+/// Returns the gap for everything that iperf3 never reports.
 fn nothing_else() -> [Gap; 1] {
     [Gap {
         what: "sockets, CPUs and ports of the far end".to_owned(),
@@ -232,7 +237,7 @@ fn gap(what: &str, why: &str) -> Gap {
     Gap { what: what.to_owned(), why: why.to_owned(), hint: String::new() }
 }
 
-/// Makes a table of differences over a span: counters that began at zero, and gauges with their values at its end.
+/// Makes a table of two rows from sums over a span. Counters begin at zero; gauges have their last value in both rows.
 fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
     let column = |(metric, value): &(Metric, u64)| {
         let value = i64::try_from(*value).unwrap_or(i64::MAX);
@@ -262,8 +267,8 @@ mod tests {
 
     use super::*;
 
-    /// One stream of a test of this many seconds, of which one is omitted.
-    fn told(seconds: Option<f64>, bytes: u64) -> Results {
+    /// Results of one stream. The test has this many seconds, of which one is omitted.
+    fn result_of(seconds: Option<f64>, bytes: u64) -> Results {
         Results {
             cpu: Some(Cpu { total: 50.0, user: 20.0, system: 30.0 }),
             congestion: None,
@@ -296,7 +301,7 @@ mod tests {
     #[test]
     fn the_seconds_of_a_server_show_whether_it_has_left_out_what_was_to_be_omitted() {
         let span = |seconds, lasted| {
-            let (results, near) = (told(seconds, 10), [near(0, 10)]);
+            let (results, near) = (result_of(seconds, 10), [near(0, 10)]);
             report(&results, lasted, &near).span().map(|at| at / 1_000_000)
         };
         assert_eq!(span(Some(2.0), 3.0), [1000, 3000]);
@@ -304,19 +309,19 @@ mod tests {
         assert_eq!(span(Some(2.51), 3.0), [0, 2510]);
         assert_eq!(span(Some(3.0), 3.0), [0, 3000]);
         assert_eq!(span(None, 3.0), [1000, 3000]);
-        // It was stopped before anything counted.
+        // The test was stopped within the omitted part.
         assert_eq!(span(Some(0.5), 0.5), [0, 500]);
     }
 
     #[test]
     fn sums_are_tables_of_two_rows_and_what_is_not_told_is_a_gap() {
-        let (results, near) = (told(None, 1000), [near(0, 1000)]);
+        let (results, near) = (result_of(None, 1000), [near(0, 1000)]);
         let end = report(&results, 3.0, &near).readings();
         let bytes = end.tables.iter().find(|t| t.source == "worker").unwrap();
         assert_eq!(bytes.subject, "s3/rx0");
         assert_eq!(bytes.column(WORKER_BYTES), Some(&[0, 1000][..]));
         assert_eq!(bytes.at, [1_000_000_000, 3_000_000_000]);
-        // Half of a CPU, over the whole test.
+        // Half of a CPU over all three seconds of the test.
         let cpu = end.tables.iter().find(|t| t.source == "process").unwrap();
         assert_eq!(cpu.column(PROCESS_CPU), Some(&[0, 1_500_000_000][..]));
         assert!(end.totals.iter().all(|t| t.received == 1000 && !t.complete));
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn a_report_that_cannot_be_so_is_no_reading() {
         let known = |seconds, bytes, streams: u32| {
-            let results = told(Some(seconds), bytes);
+            let results = result_of(Some(seconds), bytes);
             let near: Vec<Total> = (0..streams).map(|stream| near(stream, 500)).collect();
             !report(&results, 3.0, &near).readings().tables.is_empty()
         };
@@ -340,7 +345,7 @@ mod tests {
     #[test]
     fn that_the_first_second_counts_too_is_a_gap() {
         let times = |seconds, lasted, omit| {
-            let (results, near) = (told(seconds, 10), [near(0, 10)]);
+            let (results, near) = (result_of(seconds, 10), [near(0, 10)]);
             let report = Report { omit, ..report(&results, lasted, &near) };
             let gaps = report.readings().gaps.into_iter();
             let mut found = gaps.filter(|gap| gap.what == "time of the far end");
@@ -357,7 +362,7 @@ mod tests {
     #[test]
     fn a_server_has_sent_what_arrived_but_for_a_block_of_each_stream() {
         let known = |bytes, seconds, datagram| {
-            let results = told(Some(seconds), bytes);
+            let results = result_of(Some(seconds), bytes);
             let near = [Total { received: 5 * BLOCK, ..near(0, 0) }];
             let report =
                 Report { direction: Direction::Reverse, datagram, ..report(&results, 3.0, &near) };
@@ -372,7 +377,7 @@ mod tests {
     #[test]
     fn what_a_server_cannot_have_seen_of_datagrams_is_not_believed() {
         let known = |packets, errors| {
-            let mut results = told(Some(2.0), 0);
+            let mut results = result_of(Some(2.0), 0);
             results.streams[0].datagrams =
                 Datagrams { packets: Some(packets), omitted: 0, errors, jitter: Some(0.001) };
             let near = [near(0, 100 * 1000)];

@@ -1,4 +1,4 @@
-//! The server's messages, and their meaning at each stage of a test.
+//! The server's messages on the control connection, and their meaning at each stage of a test.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use linerate_record::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, R
 use super::ClientError;
 use crate::iperf3::control::{Broken, Control};
 
-/// Time for an answer before the test, when no payload is queued on the path.
+/// Time for an answer on the control connection before the test, when no payload is queued on the path.
 pub(super) const WORD: Duration = Duration::from_secs(10);
-/// Time for an answer, which after a test waits behind all payload that is queued on the path.
+/// Time for an answer on the control connection after a test, when the answer waits behind all payload that is queued.
 pub(super) const ANSWER: Duration = Duration::from_secs(30);
 
-/// Description of the stage after the test.
+/// Text for the stage after the test, for error messages.
 pub(super) const RESULTS: &str = "while both ends reported their counts";
 
-/// The control connection to a server, and the time for its answers.
+/// The control connection to a server, and the time within which the server must answer.
 pub(super) struct Talk<'a> {
     pub(super) control: Control<'a>,
     pub(super) server: SocketAddr,
-    /// Time for an answer of the server.
+    /// Time within which the server must answer.
     pub(super) patience: Duration,
 }
 
 impl Talk<'_> {
-    /// Returns the conversation in a state that ignores a stop, so that a running test ends in order.
+    /// Returns the control connection in a state that ignores a stop, so that a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
         Talk { control: self.control.heedless(), server: self.server, patience: self.patience }
     }
@@ -55,7 +55,7 @@ impl Talk<'_> {
         ClientError::NotIperf3 { address: self.server, what }
     }
 
-    /// Waits for a state; all others end the test.
+    /// Waits for the state `wanted` from the server; any other state is an error that ends the test.
     pub(super) fn expect(&self, wanted: State, stage: &'static str) -> Result<(), ClientError> {
         let mut byte = [0];
         let heard = self.control.read(&mut byte, self.patience);
@@ -66,7 +66,7 @@ impl Talk<'_> {
         Err(self.surprise(byte[0], stage))
     }
 
-    /// Converts an unexpected byte to an error.
+    /// Converts an unexpected byte from the server to an error.
     pub(super) fn surprise(&self, byte: u8, stage: &'static str) -> ClientError {
         match State::decode(byte) {
             Some(known) => self.unexpected(known, stage),
@@ -98,7 +98,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Sends this end's counts to the server, and receives the server's.
+    /// Sends this end's results to the server, and receives the server's results.
     pub(super) fn exchange(&self, ours: &Results) -> Result<Results, ClientError> {
         let lost = |broken| ClientError::broken(self.server, RESULTS, broken);
         self.control.tell(&ours.encode(), self.patience).map_err(lost)?;

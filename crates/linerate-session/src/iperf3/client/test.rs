@@ -1,4 +1,4 @@
-//! One test, from its parameters to the results.
+//! One test with an iperf3 server, from its parameters to the results.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -21,17 +21,17 @@ use crate::net::{connected_unless, socket};
 use linerate_load::framing::{Bare, Framing};
 use linerate_load::transport::{Connected, tcp, udp};
 
-/// Time for a connection to be made.
+/// Time within which the control connection must be established.
 pub(super) const DIAL: Duration = Duration::from_secs(5);
-/// Time for a last word of a server that has closed its data connections.
+/// Time to wait for the server's message after it has closed its data connections.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
-/// The requested test.
+/// Settings of the requested test.
 pub(crate) struct Wanted<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) direction: Direction,
     pub(crate) plan: &'a SetPlan,
-    /// Whole seconds at its start that do not count.
+    /// Whole seconds at the start of the test that the server omits.
     pub(crate) omit: u64,
     /// The length of the test after the omitted part.
     pub(crate) time: Nanos,
@@ -44,22 +44,22 @@ pub(crate) struct Opened {
     pub(crate) own: SocketAddr,
 }
 
-/// A test whose streams are made, but for the announcement of the last one.
+/// A test whose streams exist. Only the last one has not sent its cookie or hello, so the test has not begun.
 pub(crate) struct Test {
     talk: Talk<'static>,
     cookie: Cookie,
     held: Option<Held>,
     pub(crate) bare: Arc<Bare>,
     pub(crate) direction: Direction,
-    /// Payload of a datagram in bytes; `None` of connections.
+    /// Payload of a datagram in bytes; `None` for TCP.
     pub(crate) datagram: Option<u16>,
-    /// Seconds at its start that the server does not count.
+    /// Seconds at the start of the test that the server does not count.
     pub(crate) omit: u64,
-    /// Both ends of each stream, this one first.
+    /// Addresses of both ends of each stream, this end first.
     pub(crate) ends: Vec<[SocketAddr; 2]>,
 }
 
-/// A control connection to the first of these addresses that accepts one.
+/// Opens a control connection to the first of these addresses that accepts one.
 pub(crate) fn dialled(
     servers: &[SocketAddr],
     stopped: &dyn Fn() -> bool,
@@ -87,7 +87,7 @@ pub(crate) fn dialled(
 }
 
 impl Test {
-    /// Agrees with the server on a test, and makes its streams; with the workers that move them.
+    /// Agrees with the server on a test and makes its streams. Returns the test and the workers that move the payload.
     pub(crate) fn open(
         opened: Opened,
         wanted: &Wanted<'_>,
@@ -129,7 +129,7 @@ impl Test {
         Ok((test, made))
     }
 
-    /// Lets the server begin: this end's threads are ready.
+    /// Announces the last stream, now that this end's threads are ready, and waits until the server begins the test.
     pub(crate) fn begin(&mut self) -> Result<(), ClientError> {
         const STAGE: &str = "before the test began";
         if let Some(held) = self.held.take() {
@@ -142,15 +142,16 @@ impl Test {
         Ok(())
     }
 
-    /// A test that runs ends in order, whatever the user asks for.
+    /// Returns the test in a state that ignores a stop by the user, so that it ends in order.
     pub(crate) fn heedless(self) -> Self {
         Self { talk: self.talk.heedless(), ..self }
     }
 
-    /// Why the test cannot go on; `None` if no message arrived, and no stream has `failed`.
+    /// Returns why the test cannot continue; `None` if the server sent no
+    /// message, and no stream failed. `failed` is the error of a stream.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
-        // The server's own reason is better than the error of a connection.
+        // The server's own reason is more precise than the error of a connection, so it is waited for.
         let patience = if failed.is_some() { LAST_WORD } else { Duration::ZERO };
         let lost = |broken| Some(ClientError::broken(self.talk.server, STAGE, broken));
         match (self.talk.control.glance(patience), failed) {
@@ -161,7 +162,7 @@ impl Test {
         }
     }
 
-    /// Says that the test ends.
+    /// Sends the server the end of the test.
     pub(crate) fn end(&mut self) -> Result<(), ClientError> {
         self.talk.patience = ANSWER;
         self.bare.say_end();
@@ -169,8 +170,8 @@ impl Test {
         said.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))
     }
 
-    /// Waits for a moment for the server to request results; returns whether it has.
-    pub(crate) fn asked(&self, wait: Duration) -> Result<bool, ClientError> {
+    /// Waits up to `wait` for the server to request results; returns whether the server has requested them.
+    pub(crate) fn requested(&self, wait: Duration) -> Result<bool, ClientError> {
         let heard = self.talk.control.glance(wait);
         match heard.map_err(|broken| ClientError::broken(self.talk.server, RESULTS, broken))? {
             None => Ok(false),
@@ -179,12 +180,12 @@ impl Test {
         }
     }
 
-    /// The server did not request anything for too long.
+    /// Returns the error for a server that has not requested results within `time`.
     pub(crate) fn silent(&self, time: Duration) -> ClientError {
         ClientError::broken(self.talk.server, RESULTS, Broken::Silent(time))
     }
 
-    /// Sends this end's counts to the server and receives the server's, with `patience` for each answer.
+    /// Sends this end's results to the server and receives the server's, with `patience` for each answer.
     pub(crate) fn exchange(
         &mut self,
         ours: &Results,
@@ -195,7 +196,7 @@ impl Test {
     }
 }
 
-/// The server's reason for a failure, if it sends one.
+/// Returns the server's reason for a failure; `None` if the server sends none.
 fn said(talk: &Talk<'_>, stage: &'static str) -> Option<ClientError> {
     match talk.control.glance(LAST_WORD) {
         Ok(Some(byte)) => Some(talk.surprise(byte, stage)),
@@ -208,7 +209,7 @@ impl Wanted<'_> {
     fn params(&self, datagram: Option<u16>) -> Params {
         let knobs = &self.plan.knobs;
         let forward = self.direction == Direction::Forward;
-        // Gaps that concern only the far end.
+        // Settings of the far end only; this end applies its own settings itself.
         let (size, buffer, pacing) = if forward {
             (knobs.read_size, knobs.recv_buffer, None)
         } else {
@@ -227,7 +228,7 @@ impl Wanted<'_> {
             return Params {
                 len: size.into(),
                 width: self.width(),
-                // A server with a limit of its own wants to know it of either direction.
+                // The server may have its own limit of the rate, so it gets the pace of either direction.
                 bandwidth: knobs.pacing.map_or(0, |rate| rate.0),
                 ..base
             };
@@ -237,7 +238,7 @@ impl Wanted<'_> {
             nodelay: knobs.nodelay,
             len: size.min(WRITE_MAX),
             mss: knobs.mss.map_or(0, u64::from),
-            // Not every server's kernel keeps to the one; its program keeps to the other.
+            // Some servers cannot pace in the kernel (`fqrate`); their program then keeps to `bandwidth`.
             fqrate: pacing.map_or(0, |rate| rate.0),
             bandwidth: pacing.map_or(0, |rate| rate.0),
             congestion: knobs.congestion.clone(),
@@ -250,12 +251,12 @@ impl Wanted<'_> {
         datagrams::width(self.seconds() + self.omit)
     }
 
-    /// How long the server is to expect it to last.
+    /// Returns the length of the test in whole seconds, as requested from the server.
     fn seconds(&self) -> u64 {
         self.time.0.div_ceil(1_000_000_000).max(1)
     }
 
-    /// The workers of its streams.
+    /// Makes the streams of the test, and the workers that move their payload.
     fn connect(
         &self,
         datagram: Option<u16>,

@@ -1,11 +1,11 @@
-//! The port of the server for datagrams, where the streams of the running test send their hellos.
+//! The UDP port of the server. Each datagram stream of the running test sends its hello to this port.
 //!
-//! UDP has no connections: anyone may send to the port, from any address. Only datagrams from the host of this
-//! test's control connection are read, and nothing is sent to any other host. A stream's socket is connected to
-//! the port that sent the hello, so that the kernel drops datagrams from any other. A new socket then listens
-//! for the next stream, and is closed once all streams are there.
+//! UDP has no connections, so any host can send to the port. Only datagrams from the host of the test's control
+//! connection are read, and nothing is sent to any other host. The socket of a stream is connected to the port that
+//! sent the hello, so that the kernel drops datagrams from any other port. A new socket then waits for the hello of the
+//! next stream; once all streams exist, no new one is opened.
 //!
-//! iperf3 does not authenticate senders within that host. An attacker who can forge its address may take a
+//! iperf3 does not authenticate senders on that host. An attacker who can forge the address of the host may take a
 //! stream's place, but the data sent in the stream still goes to that host.
 
 use std::io::{self, ErrorKind};
@@ -21,29 +21,30 @@ use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 use crate::net::timespec;
 use linerate_load::transport::at_port;
 
-/// Most datagrams of a socket that are read in one go: anybody may send them.
+/// Largest number of datagrams that are read from a socket without a pause, since any host can send datagrams.
 const AT_ONCE: usize = 64;
-/// Upper bound of the datagrams that can wait at a socket: a receive buffer holds some thousands of the smallest.
+/// Upper bound of the number of datagrams that can wait at a
+/// socket. A receive buffer holds a few thousand of the smallest.
 const WAITING: usize = 1 << 16;
 
-/// Sets the options of a socket before anything arrives at it.
+/// Callback that sets the options of a socket before any datagram arrives at it.
 pub(super) type Dress<'a> = &'a dyn Fn(&OwnedFd) -> Result<(), Refusal>;
 
-/// The door of one test.
+/// The UDP port of one test.
 pub(super) struct Door<'a> {
     /// Address of this host that the client uses; it expects answers from this address.
     own: SocketAddr,
     /// Address of the client's host.
     host: IpAddr,
     dress: Dress<'a>,
-    /// Socket for the next stream; `None` once all streams are there.
+    /// Socket that waits for the next stream's hello; `None` once all streams exist.
     open: Option<UdpSocket>,
     lines: Vec<UdpSocket>,
     wanted: usize,
 }
 
 impl<'a> Door<'a> {
-    /// Opens the port for `wanted` streams of `host`.
+    /// Opens the UDP port for `wanted` streams from `host`.
     pub(super) fn open(
         own: SocketAddr,
         host: IpAddr,
@@ -62,14 +63,14 @@ impl<'a> Door<'a> {
         Ok(door)
     }
 
-    /// Waits for a hello; returns whether another stream is there.
+    /// Waits up to `wait` for a hello; returns whether a new stream was accepted.
     pub(super) fn look(&mut self, wait: Duration) -> Result<bool, Refusal> {
         let all = self.open.iter().chain(&self.lines);
         let mut fds: Vec<_> = all.map(|s| PollFd::new(s, PollFlags::IN)).collect();
         // A wait that is interrupted is only shorter, so errors are ignored.
         let _ = poll(&mut fds, Some(&timespec(wait)));
         for line in &self.lines {
-            again(line);
+            repeated(line);
         }
         for _ in 0..AT_ONCE {
             let Some(door) = &self.open else {
@@ -92,25 +93,25 @@ impl<'a> Door<'a> {
         Ok(false)
     }
 
-    /// Returns the sockets of the streams, in the order of their arrival.
+    /// Returns the connected sockets of the streams, in the order in which their hellos arrived.
     pub(super) fn lines(self) -> Vec<OwnedFd> {
         self.lines.into_iter().map(OwnedFd::from).collect()
     }
 
-    /// Accepts a stream whose hello has arrived.
+    /// Accepts the stream whose hello was sent from `from`, and sends the answer.
     fn enter(&mut self, from: SocketAddr, answer: &[u8]) -> Result<(), Refusal> {
         let failed = |e: io::Error| Refusal::STREAM.because(&e);
         let Some(line) = self.open.take() else {
             return Ok(());
         };
         line.connect(from).map_err(failed)?;
-        // Datagrams that others sent before the socket was connected are not part of the stream.
+        // Datagrams that arrived before the socket was connected may be from another sender, so they are dropped.
         let waiting = (0..WAITING).take_while(|_| line.recv(&mut [0]).is_ok());
         waiting.for_each(drop);
         if self.lines.len() + 1 < self.wanted {
             self.open = Some(self.socket()?);
         }
-        // The client may send the next hello once it has the answer.
+        // The answer is sent last, because the client may send the next hello once it has received the answer.
         let sent = line.send(answer);
         if let Err(e) = sent
             && !is_passing(&e)
@@ -121,7 +122,7 @@ impl<'a> Door<'a> {
         Ok(())
     }
 
-    /// Opens a socket at the port, which it shares with the sockets that are already connected.
+    /// Opens a socket at the UDP port, which it shares with the sockets that are already connected.
     fn socket(&self) -> Result<UdpSocket, Refusal> {
         let listen = |e: rustix::io::Errno| Refusal::LISTEN.because(&e.into());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -135,21 +136,21 @@ impl<'a> Door<'a> {
     }
 }
 
-/// Answers a repeated hello: the first answer was lost.
-fn again(line: &UdpSocket) {
+/// Answers repeated hellos of a stream: the first answer was lost.
+fn repeated(line: &UdpSocket) {
     let mut bytes = [0; HELLO_LEN + 1];
     for _ in 0..AT_ONCE {
         let Ok(got) = line.recv(&mut bytes) else {
             return;
         };
         if let Some(answer) = answer(&bytes[..got]) {
-            // An answer that cannot be sent is dropped silently.
+            // If the answer cannot be sent, the client repeats its hello.
             let _ = line.send(&answer);
         }
     }
 }
 
-/// Returns whether a socket has nothing to read, or reports an ICMP error for an earlier datagram.
+/// Returns whether an error only means that there is nothing to read, or that an earlier datagram caused an ICMP error.
 fn is_passing(e: &io::Error) -> bool {
     matches!(
         e.kind(),

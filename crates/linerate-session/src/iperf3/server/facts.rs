@@ -1,5 +1,5 @@
-//! Facts of this host, cached for a while. Clients need no key, so a client that starts test after test must not make
-//! this host read its facts each time.
+//! Cache for facts of this host. Clients need no key, so a client that starts one test after another must not make this
+//! host read its facts each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use linerate_facts::HostFacts;
 
 use linerate_host::{self as host, Machine, Toward};
 
-/// How long facts are cached. Tests use them to choose CPUs.
+/// Time for which facts are cached. Tests use the facts to choose CPUs.
 const FRESH: Duration = Duration::from_secs(60);
 /// Number of clients whose facts are cached.
 const KNOWN: usize = 16;
 
-/// Facts that were read recently.
+/// Cached facts of this host, with one entry for each path to a client.
 #[derive(Default)]
 pub(super) struct Facts(Mutex<Vec<Known>>);
 
@@ -24,7 +24,8 @@ struct Known {
 }
 
 impl Facts {
-    /// Returns the facts of `machine` for a path, read now or recently.
+    /// Returns the facts of `machine` for the path to a client.
+    /// Facts that were read within [`FRESH`] are not read again.
     pub(super) fn toward(&self, machine: &dyn Machine, toward: Toward) -> Arc<HostFacts> {
         self.at(machine, toward, Instant::now())
     }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
     use linerate_host::{Query, SocketQuery};
 
-    /// Answers nothing, and counts the queries.
+    /// A machine that answers no query, and counts the queries.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -94,7 +95,7 @@ mod tests {
         assert!(read(2, Duration::ZERO));
         assert!(!read(1, FRESH.mul_f64(0.999)));
         assert!(read(1, FRESH));
-        // Enough other clients are known that the first one is forgotten.
+        // So many other clients are cached that the first one is removed from the cache.
         for last in 3..3 + KNOWN as u8 {
             assert!(read(last, FRESH));
         }

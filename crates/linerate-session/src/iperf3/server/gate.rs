@@ -1,4 +1,4 @@
-//! The gate sorts connections into tests by their cookies.
+//! The gate assigns new connections to tests by the cookies that they send.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::{Seated, Server};
 use crate::net::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
-/// Bytes that an unauthenticated connection has sent.
+/// Part of a cookie that a new connection has sent so far.
 pub(super) struct PartialCookie {
     cookie: Cookie,
     have: usize,
@@ -25,7 +25,7 @@ impl Default for PartialCookie {
     }
 }
 
-/// Sorts connections into tests, whose threads run in `scope`.
+/// Assigns connections to tests. The threads of the tests run in `scope`.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
@@ -49,7 +49,7 @@ impl Doorman for Gate<'_, '_> {
         Ok(received.have == COOKIE_LEN)
     }
 
-    /// Passes a connection to the running test, or starts a test with its first connection.
+    /// Passes a connection to the running test if the cookies match. If no test runs, the connection starts one.
     fn admit(&self, pending: Stranger<PartialCookie>) -> Result<(), Refusal> {
         let cookie = pending.received.cookie;
         let mut slot = self.server.slot.lock();
@@ -69,7 +69,7 @@ impl Doorman for Gate<'_, '_> {
             deny(&pending.stream);
             return Err("refused, another test runs");
         }
-        // If the test wants no more streams, the connection is closed.
+        // If the test needs no more streams, the connection is denied and closed.
         if let Err(TrySendError::Full(stream) | TrySendError::Disconnected(stream)) =
             seated.streams.try_send(pending.stream)
         {
@@ -92,7 +92,7 @@ impl<'env> Gate<'_, 'env> {
     }
 }
 
-/// Tells a client that another test is running. The send buffer of a new connection has room for a byte.
+/// Informs a client that another test is running. The send buffer of a new connection has room for one byte.
 fn deny(mut stream: &TcpStream) {
     let _ = stream.write(&[State::AccessDenied.encode()]);
 }

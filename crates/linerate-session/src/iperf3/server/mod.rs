@@ -1,9 +1,9 @@
 //! A server for iperf3 clients: one port, one test at a time.
 //!
-//! One thread accepts connections, and sorts them by their cookies. The first connection of a test is its
-//! control connection; the others carry its payload, unless it is sent in datagrams. A test has its own thread,
-//! and one for each stream. All requests of a client are bounded, and so is the time that it can use. Clients
-//! are not authenticated, because iperf3 has no authentication that is safe from eavesdropping.
+//! One thread accepts connections and assigns them to tests by their cookies. The first connection of a test is its
+//! control connection. The others carry the payload, unless it is sent in datagrams. A test has its own thread, and one
+//! for each stream. Everything that a client can request is bounded, and so is its time. Clients are not authenticated,
+//! because iperf3 has no authentication that is safe from eavesdropping.
 
 mod door;
 mod facts;
@@ -39,7 +39,7 @@ pub struct Limits {
     pub pending: usize,
     /// Most connections without a cookie from one address (IPv6: one /64).
     pub pending_per_address: usize,
-    /// Time for a cookie, and for each message on the control connection.
+    /// Time within which a client must send its cookie, and each message on the control connection.
     pub word: Duration,
     /// Time without payload after which a test is ended.
     pub stall: Duration,
@@ -61,20 +61,20 @@ impl Default for Limits {
 
 /// Options of a server.
 pub struct ServerOptions {
-    /// Addresses to listen on; empty for all of this host.
+    /// Addresses to listen on; if empty, all addresses of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, which is possible for one address only.
+    /// TCP and UDP port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// Networks from which clients may connect; all if empty.
+    /// Networks from which clients may connect; if empty, all networks.
     pub allow: Vec<IpNet>,
-    /// Limits of clients' requests.
+    /// Limits of what clients can use.
     pub limits: Limits,
     pub machine: Arc<dyn Machine>,
-    /// Receiver of log lines.
+    /// Receiver of the log lines.
     pub log: Log,
 }
 
-/// A server that has bound its port.
+/// An iperf3 server that has bound its port.
 pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
@@ -101,8 +101,8 @@ impl Server {
         net::addresses(&self.listeners)
     }
 
-    /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without wake-ups
-    /// while no client is connected.
+    /// Serves clients until a stop is requested and the running test has ended. While no client is connected, the
+    /// thread sleeps and is not woken.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let limits = &self.options.limits;
         let bounds = Bounds {
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// Place for the one test that may run.
+/// Slot for the one test that may run at a time; `None` while no test runs.
 #[derive(Debug, Default)]
 struct Slot(Mutex<Option<Seated>>);
 

@@ -1,4 +1,4 @@
-//! The streams of a test while they move payload. The workers of a run move it, and the client ends the test.
+//! The streams of a test while they move payload. The workers of a run move the payload, and the client ends the test.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -20,16 +20,17 @@ use linerate_load::framing::{Bare, Framing};
 use linerate_load::transport::{ConfigureEach, Datagrams, Lines, tcp, udp};
 use linerate_plan::application::Role;
 
-/// Time without an arrival after which a receiver stops waiting for the rest of a given number of bytes.
+/// A test can be limited to a number of bytes. Time without an
+/// arrival after which a receiver stops waiting for the rest of them.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Longest time that a receiver waits for the rest of a given number of bytes.
+/// Longest time that a receiver waits for the rest of a limited number of bytes.
 const SETTLED_AT_MOST: Duration = Duration::from_secs(5);
-/// How long a receiver of datagrams waits without an arrival, and at most. The times are shorter than for TCP because
-/// lost datagrams never arrive, and the others arrive close together.
+/// Time without an arrival after which a receiver of datagrams stops waiting, and the longest time that it waits. The
+/// times are shorter than for TCP because lost datagrams never arrive, and the others arrive close together.
 const QUIET: Duration = Duration::from_millis(100);
 const QUIET_AT_MOST: Duration = Duration::from_secs(1);
 
-/// The host of a test, and the address of its client.
+/// This host as the server of a test, and the address of the client.
 pub(super) struct Place<'a> {
     pub(super) machine: &'a Arc<dyn Machine>,
     pub(super) facts: &'a HostFacts,
@@ -45,11 +46,11 @@ pub(super) struct Moving {
     bare: Arc<Bare>,
     /// Time at which payload began to flow.
     began: Instant,
-    /// Payload of the receivers at the end of the omitted part.
+    /// Payload in bytes that the receivers had at the end of the omitted part; `None` until then.
     base: Option<u64>,
     omit: Duration,
     pub(super) congestion: Option<String>,
-    // This field is last, because it holds the connections.
+    // This field is last, so that the connections close after the streams have ended.
     _end: LocalEnd,
 }
 
@@ -61,10 +62,10 @@ struct Part {
     first: usize,
 }
 
-/// Source of streams whose connections exist already.
-struct There(VecDeque<OwnedFd>);
+/// Passes the connections and sockets that the client has already opened to the end's workers.
+struct Arrived(VecDeque<OwnedFd>);
 
-impl There {
+impl Arrived {
     fn next(&mut self, stream: u32) -> Result<OwnedFd, LoadError> {
         let missing = || LoadError::Call {
             call: "accept",
@@ -75,7 +76,7 @@ impl There {
     }
 }
 
-impl Lines for There {
+impl Lines for Arrived {
     fn lines(
         &mut self,
         _: u32,
@@ -92,7 +93,7 @@ impl Lines for There {
             .collect()
     }
 
-    /// The options of these sockets were set when the client's hello arrived.
+    /// Returns the socket of a stream. Its options were already set before the client's hello arrived.
     fn datagrams(
         &mut self,
         _: u32,
@@ -109,7 +110,7 @@ fn failed(call: &'static str, stream: u32, error: rustix::io::Errno) -> LoadErro
     LoadError::Call { call, stream, source: error.into() }
 }
 
-/// Converts an error to the refusal of a client's streams.
+/// Converts an error to the refusal that is sent to the client.
 fn refused(error: &LoadError) -> Refusal {
     match error {
         LoadError::Call { source, .. } => Refusal::STREAM.because(source),
@@ -133,7 +134,7 @@ impl Moving {
         end.share_machine(place.own.is_some_and(same));
         let bare = Arc::new(terms.bare());
         let framing = Framing::Bare(Arc::clone(&bare));
-        let (mut there, mut congestion, mut parts) = (There(fds.into()), None, Vec::new());
+        let (mut there, mut congestion, mut parts) = (Arrived(fds.into()), None, Vec::new());
         for (set, role) in (0..).zip(terms.roles().iter().copied()) {
             let plan = terms.plan(set, role);
             let made = if terms.is_of_datagrams() {
@@ -168,13 +169,13 @@ impl Moving {
         })
     }
 
-    /// Starts the streams.
+    /// Starts all streams of the test.
     pub(super) fn go(&mut self) {
         self.began = Instant::now();
         self.parts.iter_mut().for_each(|part| part.running.go());
     }
 
-    /// Returns how long payload has flowed.
+    /// Returns how long payload has been flowing.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
@@ -189,7 +190,7 @@ impl Moving {
         parts.flat_map(|part| part.running.moved()).sum()
     }
 
-    /// Stores the payload of the omitted part, once that part is over.
+    /// Stores the payload received in the omitted part, once that part is over.
     pub(super) fn look(&mut self) {
         if self.base.is_none() && self.began.elapsed() >= self.omit {
             let base = self.moved(|role| role == Role::Receiver);
@@ -197,12 +198,12 @@ impl Moving {
         }
     }
 
-    /// Returns why a stream has stopped moving payload; `None` if all continue.
+    /// Returns why a stream has stopped moving payload; `None` if all streams continue.
     pub(super) fn failed(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.running.failed())
     }
 
-    /// Ends the streams once everything in flight has arrived; returns their counts.
+    /// Ends the streams once the payload in flight has arrived; returns their results.
     pub(super) fn finish(mut self, terms: &Terms, cpu: Option<Cpu>) -> Results {
         let heard = Instant::now();
         self.bare.say_end();
@@ -214,7 +215,7 @@ impl Moving {
             for part in parts {
                 part.running.stop();
                 let end = part.running.finish();
-                // Payload that a sender hands over while it ends counts as sent.
+                // Payload that a sender writes while it ends counts as sent.
                 let until = until.unwrap_or_else(Instant::now);
                 let seconds = until.duration_since(self.began).saturating_sub(self.omit);
                 let results = part.streams.results(&end, part.first, seconds.as_secs_f64());
@@ -234,9 +235,9 @@ impl Moving {
         }
     }
 
-    /// Waits for payload that may still be in flight: over connections up to a given number of bytes, with datagrams
-    /// in any case. Returns when the last payload arrived. Without a wait, it returns `heard`, the time at which the
-    /// client ended the test.
+    /// Waits for payload that may still be in flight: for TCP only if the number of
+    /// bytes is limited, for datagrams always. Returns when the last payload arrived.
+    /// Without a wait, returns `heard`, the time at which the client ended the test.
     fn settle(&self, terms: &Terms, heard: Instant) -> Instant {
         let (began, mut until) = (Instant::now(), heard);
         let (wanted, quiet, most) = match (terms.is_of_datagrams(), terms.bytes()) {

@@ -1,4 +1,4 @@
-//! One test of a client, from its parameters to the results.
+//! One test of an iperf3 client, from its parameters to the results.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -20,21 +20,21 @@ use crate::net::Stop;
 use crate::peer::descriptors;
 use linerate_host::Toward;
 
-/// Time between checks of rates, stalls and deadlines.
+/// Time between checks of stalls and deadlines while payload flows.
 const TICK: Duration = Duration::from_millis(50);
-/// Time between checks while data connections are expected. It is short so that a client that gives up makes room for
-/// the next one at once.
+/// Time between checks while data connections are expected. It is
+/// short, so that the slot is free at once when a client gives up.
 const SEATS: Duration = Duration::from_millis(5);
-/// Time for all data connections to arrive, in multiples of the time for one message.
-const ALL_STREAMS: u32 = 6;
+/// Time within which all data connections must arrive, as a multiple of the time for one message.
+const STREAMS_TIME_FACTOR: u32 = 6;
 
-/// Time for a client to leave by itself after the server sent the reason why its test ends.
-const HEARD: Duration = Duration::from_secs(1);
+/// Time in which the client can close the connection by itself after the server sent why its test ends.
+const LEAVE_TIME: Duration = Duration::from_secs(1);
 
-/// Descriptors of a test in addition to those of its streams.
-const BESIDE: u64 = 4;
+/// File descriptors that a test needs in addition to those of its streams.
+const OTHER_DESCRIPTORS: u64 = 4;
 
-/// A test, which has a thread of its own.
+/// A test of one client. It runs in its own thread.
 pub(super) struct Test<'a> {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
@@ -43,7 +43,7 @@ pub(super) struct Test<'a> {
     pub(super) stop: &'a Stop,
 }
 
-/// Why a test ended before its results.
+/// Why a test ended before the results were exchanged.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("{0}")]
@@ -58,7 +58,7 @@ enum Ended {
     Left,
 }
 
-/// Describes the refusal that is sent to the client, with the system's error text.
+/// Describes a refusal for the log, with the system's error text.
 fn refused(refusal: Refusal) -> String {
     let words = refusal.words();
     match refusal.errno {
@@ -67,7 +67,7 @@ fn refused(refusal: Refusal) -> String {
     }
 }
 
-/// Returns the place of a test, even if its thread panics.
+/// Guard that frees the test's slot when it is dropped, even if the test's thread panics.
 struct Seat<'a>(&'a Slot);
 
 impl Drop for Seat<'_> {
@@ -100,8 +100,8 @@ impl Test<'_> {
         let test = Served { control, word, server: self.server };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
-        // Once a client learns that its test has ended, it may begin the next one at once, unless its streams are
-        // still moving.
+        // Once a client learns that its test has ended, it may begin the next one at once. So the slot is freed here,
+        // unless the streams of this test are still moving payload.
         let seat = moving.is_some().then_some(seat);
         match done {
             Ok((ours, words)) => {
@@ -122,7 +122,7 @@ impl Test<'_> {
     }
 }
 
-/// A test, together with its control connection.
+/// A test whose client is connected: the control connection and its timeout.
 struct Served<'a> {
     control: Control<'a>,
     word: Duration,
@@ -130,8 +130,8 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Runs the test and receives the client's counts. Returns the results to send. If the test ends early,
-    /// its streams are left in `moving`.
+    /// Runs the test and receives the client's results. Returns the results to send and a log line. If the test ends
+    /// early, its streams are left in `moving`.
     fn hold(
         &self,
         from: IpAddr,
@@ -147,7 +147,7 @@ impl Served<'_> {
             lines.say(&format!("{from}: asks for {option}, which is not implemented here"));
         }
         let terms = Terms::of(params).map_err(Ended::Refused)?;
-        if descriptors::left() < u64::from(terms.streams()) + BESIDE {
+        if descriptors::left() < u64::from(terms.streams()) + OTHER_DESCRIPTORS {
             let none = io::Error::from(rustix::io::Errno::MFILE);
             return Err(Ended::Refused(Refusal::STREAM.because(&none)));
         }
@@ -184,7 +184,7 @@ impl Served<'_> {
         Ok((ours, words))
     }
 
-    /// Receives the data connections that the client requested.
+    /// Receives the data connections that the client makes.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
         self.gather(terms, "its data connections did not arrive", || {
@@ -202,7 +202,7 @@ impl Served<'_> {
         Ok(fds)
     }
 
-    /// Receives the sockets of the datagram streams, each of which has sent its hello.
+    /// Returns the sockets of the datagram streams, once each stream has sent its hello.
     fn hellos(
         &self,
         terms: &Terms,
@@ -220,7 +220,7 @@ impl Served<'_> {
         Ok(door.lines())
     }
 
-    /// Requests the streams, and waits until `come` has reported as many arrivals as there are streams.
+    /// Requests the streams from the client, and waits until `come` has returned true once for each stream.
     fn gather(
         &self,
         terms: &Terms,
@@ -228,8 +228,8 @@ impl Served<'_> {
         mut come: impl FnMut() -> Result<bool, Ended>,
     ) -> Result<(), Ended> {
         self.control.say(State::CreateStreams, self.word)?;
-        // A client makes one connection after the other, and each may take the time of one message.
-        let last = Instant::now() + self.word * ALL_STREAMS;
+        // A client makes one connection after another, and each may take as long as one message.
+        let last = Instant::now() + self.word * STREAMS_TIME_FACTOR;
         let mut until = Instant::now() + self.word;
         let mut there = 0;
         while there < terms.streams() {
@@ -261,7 +261,7 @@ impl Served<'_> {
                 Some(Some(State::ClientTerminate)) => return Err(Ended::Left),
                 Some(_) => return Err(Ended::Cut("it sent an invalid message")),
             }
-            // The client notices a broken connection itself, but not a failed datagram stream.
+            // A client notices a broken TCP connection itself, but not a failed datagram stream.
             if let Some(why) = streams.failed().filter(|_| terms.is_of_datagrams()) {
                 return Err(Ended::Failed(why));
             }
@@ -278,17 +278,17 @@ impl Served<'_> {
         }
     }
 
-    /// Sends the client the reason why the test ends.
+    /// Sends the client the reason why its test ends.
     fn part(&self, ended: &Ended) {
-        // If the client cannot be reached, it has gone, so errors are ignored.
+        // Errors are ignored: a client that cannot be reached has gone.
         let _ = match ended {
             Ended::Refused(refusal) => {
-                let told = self.control.say(State::ServerError, self.word);
-                told.and_then(|()| self.control.write(&refusal.encode(), self.word))
+                let reported = self.control.say(State::ServerError, self.word);
+                reported.and_then(|()| self.control.write(&refusal.encode(), self.word))
             }
             Ended::Broken(Broken::Malformed(_)) => {
-                let told = self.control.say(State::ServerError, self.word);
-                told.and_then(|()| self.control.write(&Refusal::PARAMETERS.encode(), self.word))
+                let reported = self.control.say(State::ServerError, self.word);
+                reported.and_then(|()| self.control.write(&Refusal::PARAMETERS.encode(), self.word))
             }
             Ended::Broken(_) | Ended::Cut(_) | Ended::Failed(_) => {
                 self.control.say(State::ServerTerminate, self.word)
@@ -297,12 +297,12 @@ impl Served<'_> {
         };
     }
 
-    /// If streams are still moving, waits for the client to end after it was asked to stop. A sending client reads
-    /// the message only between two writes; if a write failed first, its user would see only that error.
+    /// If streams are still moving payload, waits until the client has closed its side of the test. A sending client
+    /// reads the server's message only between two writes. If a write failed first, its user would see only that error.
     fn linger(self, ended: &Ended) {
         if !matches!(ended, Ended::Left | Ended::Broken(Broken::Closed)) {
-            // The client's answer does not matter, so it is ignored.
-            let _ = self.control.heedless().glance(HEARD);
+            // The content of the client's answer does not matter, so the result is ignored.
+            let _ = self.control.heedless().glance(LEAVE_TIME);
         }
     }
 }

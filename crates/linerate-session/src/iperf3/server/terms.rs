@@ -1,5 +1,5 @@
-//! The part of a client's request that is granted. Other requests are refused with a number that the client can
-//! translate to text: an option that would change the measurement is never ignored.
+//! The parameters of a test that the server grants. Other requests are refused with an error number that the client can
+//! translate to text. An option that would change the measurement is never ignored.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use linerate_load::framing::Bare;
 use linerate_load::transport::udp::options::RECV_BUFFER;
 use linerate_plan::application::Role;
 
-/// Longest step of a test.
+/// Longest step of a test: one day.
 const DAY: Nanos = Nanos::from_secs(24 * 3600);
 
 /// Longest part at the start of a test that may be omitted, in seconds.
@@ -29,13 +29,13 @@ const OMIT_MAX: u64 = 600;
 /// Memory of the receive buffers of all datagram streams together, in bytes, if the client leaves their size open.
 const RECV_BUFFERS: u64 = 64 * 1024 * 1024;
 
-/// Parameters of a test that is granted.
+/// Parameters of a test that the server grants.
 pub(super) struct Terms {
     pub(super) params: Params,
 }
 
 impl Terms {
-    /// Accepts a request, or names the parameter that is too large.
+    /// Accepts the parameters of a request, or refuses it and names the parameter that is not possible.
     pub(super) fn of(params: Params) -> Result<Self, Refusal> {
         fits(&params)?;
         if lacking(&params).is_some() {
@@ -55,7 +55,7 @@ impl Terms {
         Ok(Self { params })
     }
 
-    /// Returns the roles of this end, in the order in which the client makes its streams.
+    /// Returns the roles of this end, one for each direction, in the order in which the client makes the streams.
     pub(super) fn roles(&self) -> &'static [Role] {
         match (self.params.bidirectional, self.params.reverse) {
             (true, _) => &[Role::Receiver, Role::Sender],
@@ -64,17 +64,17 @@ impl Terms {
         }
     }
 
-    /// Returns whether this end sends payload.
+    /// Returns whether this end sends payload in at least one direction.
     pub(super) fn sends(&self) -> bool {
         self.roles().contains(&Role::Sender)
     }
 
-    /// Returns the number of streams of all directions together.
+    /// Returns the number of streams in all directions together.
     pub(super) fn streams(&self) -> u32 {
         self.params.parallel * self.roles().len() as u32
     }
 
-    /// Describes the test, such as `receives from it, 4 streams, 10 s`.
+    /// Describes the test for the log, such as `receives from it, 4 streams, 10 s`.
     pub(super) fn words(&self) -> String {
         let Params { parallel, time, num, blocks, .. } = self.params;
         let direction = match self.roles() {
@@ -98,12 +98,12 @@ impl Terms {
         self.params.protocol == Protocol::Udp
     }
 
-    /// Returns the payload of a datagram; `None` for TCP.
+    /// Returns the payload of a datagram in bytes; `None` for TCP.
     pub(super) fn datagram(&self) -> Option<u16> {
         self.is_of_datagrams().then(|| self.size() as u16)
     }
 
-    /// Returns how long the test may last, as agreed.
+    /// Returns the longest duration of the test, as agreed with the client, including the omitted part.
     pub(super) fn longest(&self) -> Duration {
         let seconds = match self.params.time {
             0 => SECONDS_MAX,
@@ -112,14 +112,14 @@ impl Terms {
         Duration::from_secs(seconds + self.params.omit)
     }
 
-    /// Returns the number of bytes after which the client ends the test, if it ends by bytes.
+    /// Returns the number of bytes after which the client ends the test; `None` if only the time limits the test.
     pub(super) fn bytes(&self) -> Option<u64> {
         let blocks = self.params.blocks.saturating_mul(self.size());
         Some(self.params.num.max(blocks)).filter(|bytes| *bytes > 0)
     }
 
-    /// Returns the most bytes of the test, rounded up to complete blocks: a client reads a block before it counts it.
-    /// `None` if a part of the test is omitted.
+    /// Returns the largest number of payload bytes in the test, rounded up to complete blocks: a client reads a block
+    /// before it counts the block. Returns `None` if the start of the test is omitted or the bytes are not limited.
     fn most(&self) -> Option<u64> {
         let bytes = self.bytes().filter(|_| self.params.omit == 0)?;
         Some(bytes.div_ceil(self.size()).saturating_mul(self.size()))
@@ -133,8 +133,8 @@ impl Terms {
         }
     }
 
-    /// Sets the type of service of a stream. For a stream that this end receives, it applies only to
-    /// acknowledgements.
+    /// Sets the type of service (TOS) of a stream's socket. On a stream
+    /// that this end receives, TOS applies only to acknowledgements.
     pub(super) fn mark(&self, fd: &OwnedFd) -> Result<(), Refusal> {
         if self.params.tos == 0 {
             return Ok(());
@@ -152,7 +152,7 @@ impl Terms {
         let window = self.params.window;
         if window == 0 {
             let share = RECV_BUFFERS / u64::from(self.streams().max(1));
-            // The kernel limits the size, so the result is ignored.
+            // The kernel may limit the size of the buffer, so the result is ignored.
             let _ = socket::set_recv_buffer(fd, share.min(RECV_BUFFER));
             return Ok(());
         }
@@ -165,8 +165,8 @@ impl Terms {
         Ok(())
     }
 
-    /// Checks whether the streams of one direction got the requested settings. A receiver's congestion control is
-    /// ignored, since it does not affect the measurement.
+    /// Checks whether the streams of one direction got the requested settings. A receiver's congestion control is not
+    /// checked, since it does not affect the measurement.
     pub(super) fn met(&self, role: Role, got: &SetEnd) -> Result<(), Refusal> {
         let refused = got.gaps.iter().any(|gap| gap.what == "set.congestion");
         if refused && role == Role::Sender {
@@ -179,13 +179,14 @@ impl Terms {
         Ok(())
     }
 
-    /// Returns the settings that the streams of all directions share.
+    /// Returns the framing that the streams of all directions share.
     pub(super) fn bare(&self) -> Bare {
         let burst = Some(self.params.burst as usize).filter(|burst| *burst > 0);
         Bare::new(self.params.width, burst).limited(self.most())
     }
 
-    /// Returns the streams of one direction as a set of a run. The client sets the segment size, because it connects.
+    /// Returns the streams of one direction as a set of a run. The
+    /// segment size is left to the client, because it connects.
     pub(super) fn plan(&self, set: u32, role: Role) -> SetPlan {
         let params = &self.params;
         let window = (params.window > 0).then_some(Bytes(params.window));
@@ -218,7 +219,7 @@ impl Terms {
         }
     }
 
-    /// Returns the step of the test's streams, which the client ends.
+    /// Returns the step in which the test's streams run. The client ends it.
     pub(super) fn step(&self, sets: Vec<u32>, grace: Duration) -> StepPlan {
         let washout = Nanos::from_secs(self.params.omit);
         let longest = Nanos::from(self.longest() + grace);
@@ -235,7 +236,7 @@ impl Terms {
     }
 }
 
-/// Checks whether the requested block size is possible.
+/// Checks whether the requested block size is possible for the protocol.
 fn fits(params: &Params) -> Result<(), Refusal> {
     match params.protocol {
         Protocol::Sctp => Err(Refusal::PROTOCOL),
@@ -247,7 +248,7 @@ fn fits(params: &Params) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the requested option of iperf3 that is not implemented here.
+/// Returns the requested option of iperf3 that this server does not support; `None` if it supports all of them.
 pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     let udp = params.protocol == Protocol::Udp;
     let sends = params.reverse || params.bidirectional;
@@ -264,7 +265,7 @@ pub(super) fn lacking(params: &Params) -> Option<&'static str> {
     }
 }
 
-/// Returns the pace of each stream's sender.
+/// Returns the pace of each sending stream: the lower one of the two requested paces.
 fn pace(params: &Params) -> Option<Rate> {
     let paces = [params.bandwidth, params.fqrate].into_iter();
     paces.filter(|pace| *pace > 0).min().map(Rate)
@@ -339,7 +340,8 @@ mod tests {
             socket::traffic_class(fd.as_fd()).unwrap()
         };
         assert_eq!((class(0), class(0xb8)), (0, 0xb8));
-        // A file that is no socket has no traffic class: a sender is refused, a receiver does without.
+        // A file that is no socket has no traffic class. A sending
+        // test is refused because of this; a receiving one continues.
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
         let refused = |reverse| {
             let terms = of(|p| (p.tos, p.reverse) = (8, reverse)).ok().unwrap();
@@ -376,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_slower_of_two_paces_is_kept() {
-        let asked = |bandwidth, fqrate| {
+        let requested = |bandwidth, fqrate| {
             let granted = of(|p| {
                 p.protocol = Protocol::Udp;
                 (p.bandwidth, p.fqrate, p.reverse) = (bandwidth, fqrate, true);
@@ -385,9 +387,9 @@ mod tests {
             assert_eq!(knobs.write_size, Bytes(DATAGRAM_DEFAULT));
             knobs.pacing
         };
-        assert_eq!(asked(0, 0), None);
-        assert_eq!(asked(7, 5), Some(Rate(5)));
-        assert_eq!(asked(7, 0), Some(Rate(7)));
+        assert_eq!(requested(0, 0), None);
+        assert_eq!(requested(7, 5), Some(Rate(5)));
+        assert_eq!(requested(7, 0), Some(Rate(7)));
     }
 
     #[test]

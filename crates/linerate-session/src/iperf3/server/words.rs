@@ -1,4 +1,4 @@
-//! The log lines of a test.
+//! The log line for the end of a test.
 
 use linerate_record::iperf3::{Results, stream_id};
 use linerate_units::{Bytes, Nanos, Rate};
@@ -6,7 +6,8 @@ use linerate_units::{Bytes, Nanos, Rate};
 use super::terms::Terms;
 use linerate_plan::application::Role;
 
-/// Describes the end of a test, such as `ended, 9.41 Gb/s received in 10 s`; for datagrams with the losses.
+/// Describes the end of a test for the log, such as
+/// `ended, 9.41 Gb/s received in 10 s`; for datagrams with their losses.
 pub(super) fn ended(terms: &Terms, ours: &Results, theirs: &Results) -> String {
     let parallel = terms.params.parallel as usize;
     let each = (0..).zip(terms.roles()).filter_map(|(at, role)| {

@@ -1,4 +1,4 @@
-//! Tests by datagrams: of both of ours, and with peers that are old, silent or hostile.
+//! Tests with datagrams: between linerate's own client and server, and with peers that are old, silent or hostile.
 
 use std::net::UdpSocket;
 
@@ -7,9 +7,9 @@ use linerate_units::{Bytes, Rate};
 
 use super::*;
 
-/// A pace that loopback carries on a busy machine.
+/// Pace that loopback can carry even on a busy machine.
 const PACE: Rate = Rate(20_000_000);
-/// Payload of each datagram.
+/// Payload of each datagram, in bytes.
 const SIZE: u64 = 1000;
 
 fn by_datagrams(server: SocketAddr, direction: Direction, streams: u32) -> Result<Outcome, Failed> {
@@ -17,14 +17,14 @@ fn by_datagrams(server: SocketAddr, direction: Direction, streams: u32) -> Resul
     tested(server, Protocol::Udp, direction, knobs)
 }
 
-/// A socket of a host that waits for answers.
+/// Opens a UDP socket on the address `host`. A read of it fails after [`LONG`].
 fn socket(host: &str) -> UdpSocket {
     let socket = UdpSocket::bind((host, 0)).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
     socket
 }
 
-/// Whether nothing has come to a socket.
+/// Returns whether no datagram has arrived at a socket.
 fn is_silent(socket: &UdpSocket) -> bool {
     socket.set_nonblocking(true).unwrap();
     socket.recv(&mut [0]).is_err()
@@ -42,7 +42,7 @@ fn heard(socket: &UdpSocket) -> Vec<u8> {
     bytes[..got].to_vec()
 }
 
-/// A datagram of a stream, of this many bytes.
+/// Makes datagram `number` of a stream, `size` bytes long.
 fn datagram(number: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![7; size];
     let header = Header { micros: number * 1000, number };
@@ -51,10 +51,10 @@ fn datagram(number: u64, size: usize) -> Vec<u8> {
 }
 
 impl Raw {
-    /// Up to where the streams are to come.
+    /// Sends the parameters `json` to the server, up to the point at which it waits for the streams.
     fn asking(server: SocketAddr, json: &str) -> Self {
         let mut raw = Self::dial(server, b'u');
-        // The one before makes room when it has ended.
+        // The server is busy until the previous test has ended.
         let mut first = raw.hear();
         while first == Some(State::AccessDenied) {
             raw = Self::dial(server, b'u');
@@ -71,7 +71,7 @@ impl Raw {
         assert_eq!(self.hear(), Some(State::TestRunning));
     }
 
-    /// Ends the test; what the server counted.
+    /// Ends the test; returns the results of the server.
     fn conclude(mut self) -> Results {
         self.0.write_all(&[State::TestEnd.encode()]).unwrap();
         assert_eq!(self.hear(), Some(State::ExchangeResults));
@@ -94,17 +94,17 @@ fn both_of_ours_count_the_same_datagrams() {
             assert_eq!(outcome.broken(), None);
             assert_eq!(outcome.streams(Side::Far), streams as usize);
             let once = outcome.once().unwrap();
-            let told = once.datagrams.unwrap();
-            assert!(told.came > 0, "{told:?}");
-            // As this end counts what it received to the last row only, there may be more.
-            assert!(outcome.bytes(direction.receiver()) >= told.came * SIZE, "{told:?}");
-            assert!(told.sent.unwrap() >= told.came + told.lost, "{told:?}");
-            assert_eq!(told.reordered.is_some(), direction == Direction::Reverse);
-            assert_eq!(told.duplicated.is_some(), direction == Direction::Reverse);
+            let counted = once.datagrams.unwrap();
+            assert!(counted.received > 0, "{counted:?}");
+            // This end counts datagrams only up to the last row, so its total of bytes may include more.
+            assert!(outcome.bytes(direction.receiver()) >= counted.received * SIZE, "{counted:?}");
+            assert!(counted.sent.unwrap() >= counted.received + counted.lost, "{counted:?}");
+            assert_eq!(counted.reordered.is_some(), direction == Direction::Reverse);
+            assert_eq!(counted.duplicated.is_some(), direction == Direction::Reverse);
             assert!(once.jitter.is_some());
             assert_eq!(once.load.made.sender.write_size, SIZE);
             assert!(outcome.goodput().unwrap().0 > 0);
-            assert_eq!(once.again, None, "datagrams are not retransmitted");
+            assert_eq!(once.retransmitted, None, "datagrams are not retransmitted");
         }
     }
     harness.said("of datagrams");
@@ -118,8 +118,8 @@ fn as_fast_as_it_can_and_as_long_as_ipv4_carries() {
         for direction in Direction::ALL {
             let knobs = Knobs { write_size: Bytes(size), ..Knobs::default() };
             let outcome = tested(harness.address, Protocol::Udp, direction, knobs).unwrap();
-            let told = outcome.once().unwrap().datagrams.unwrap();
-            assert!(told.came > 0, "{outcome:?}");
+            let counted = outcome.once().unwrap().datagrams.unwrap();
+            assert!(counted.received > 0, "{outcome:?}");
         }
     }
 }
@@ -130,12 +130,12 @@ fn only_the_host_of_the_control_connection_is_let_in_and_nobody_else_is_answered
     let mut raw = Raw::asking(harness.address, "{\"udp\":true,\"parallel\":2,\"reverse\":true}");
     let (foreign, ours) = (socket("127.0.0.2"), [socket("127.0.0.1"), socket("127.0.0.1")]);
     foreign.send_to(&HELLO, harness.address).unwrap();
-    // Of the right host, and no hello.
+    // From the client's host, but not a hello.
     for other in [&b""[..], b"987", b"hello", &[0; 4], &vec![9; 65_507]] {
         ours[0].send_to(other, harness.address).unwrap();
     }
     enter(&ours[0], harness.address);
-    // An answer that was lost is given again.
+    // If the answer was lost, the client repeats its hello, and the server answers again.
     enter(&ours[0], harness.address);
     foreign.send_to(&HELLO, harness.address).unwrap();
     enter(&ours[1], harness.address);
@@ -145,11 +145,11 @@ fn only_the_host_of_the_control_connection_is_let_in_and_nobody_else_is_answered
         assert_eq!(first.number, 1);
     }
     assert!(is_silent(&foreign));
-    let told = raw.conclude();
+    let counted = raw.conclude();
     assert!(is_silent(&foreign));
-    assert_eq!(told.streams.len(), 2);
-    assert_eq!(told.errors(), Some(0));
-    assert!(told.packets().unwrap() >= 2);
+    assert_eq!(counted.streams.len(), 2);
+    assert_eq!(counted.errors(), Some(0));
+    assert!(counted.packets().unwrap() >= 2);
     harness.still_serves();
 }
 
@@ -164,7 +164,8 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
     for number in [1, 2, 3] {
         ours.send(&datagram(number, 1000)).unwrap();
     }
-    // Too short for a header; numbers that no sender can have reached; from another port.
+    // These datagrams are ignored: too short for a header, or with a number
+    // that no sender can have reached. So is the one from another port.
     for wrong in [
         Vec::new(),
         HELLO.to_vec(),
@@ -177,15 +178,15 @@ fn hostile_datagrams_count_for_what_they_are_and_no_more() {
         ours.send(&wrong).unwrap();
     }
     let _ = foreign.send_to(&datagram(4, 1000), harness.address);
-    // Longer than agreed on, after one that is missing.
+    // A datagram that is longer than agreed, after a missing one. Both count.
     ours.send(&datagram(5, 65_507)).unwrap();
-    // Some datagrams claim to be sent over milliseconds. They must not make the jitter of a shorter test
-    // infinite.
+    // Some datagrams have send times that are milliseconds apart. In a
+    // test that is shorter than that, the jitter must not become infinite.
     thread::sleep(Duration::from_millis(20));
-    let told = raw.conclude();
-    assert_eq!(told.bytes(), 3 * 1000 + 65_507);
-    assert_eq!((told.packets(), told.errors()), (Some(5), Some(1)));
-    assert!(told.jitter().unwrap().is_finite());
+    let counted = raw.conclude();
+    assert_eq!(counted.bytes(), 3 * 1000 + 65_507);
+    assert_eq!((counted.packets(), counted.errors()), (Some(5), Some(1)));
+    assert!(counted.jitter().unwrap().is_finite());
     harness.still_serves();
 }
 
@@ -198,22 +199,22 @@ fn what_is_omitted_is_told_apart() {
     enter(&ours, harness.address);
     raw.begun();
     ours.connect(harness.address).unwrap();
-    // Two are lost of those that do not count.
+    // Two datagrams are lost in the omitted part.
     for number in [1, 4] {
         ours.send(&datagram(number, 100)).unwrap();
     }
-    // The server looks at its clock each 50 ms.
+    // The server checks its clock each 50 ms.
     thread::sleep(Duration::from_millis(1500));
     for number in [5, 7] {
         ours.send(&datagram(number, 100)).unwrap();
     }
-    let told = raw.conclude();
-    // Old clients subtract the datagrams that they sent during `omit`, new ones the number that the server
-    // reports.
-    let datagrams = told.streams[0].datagrams;
+    let counted = raw.conclude();
+    // Old clients subtract the datagrams that they sent in the omitted
+    // part, new ones the number `omitted` that the server reports.
+    let datagrams = counted.streams[0].datagrams;
     assert_eq!((datagrams.packets, datagrams.omitted), (Some(7), 4));
-    assert_eq!((told.packets(), told.errors()), (Some(3), Some(1)));
-    assert_eq!(told.bytes(), 200);
+    assert_eq!((counted.packets(), counted.errors()), (Some(3), Some(1)));
+    assert_eq!(counted.bytes(), 200);
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn who_takes_no_datagrams_any_more_gets_none() {
     enter(&ours, harness.address);
     raw.begun();
     heard(&ours);
-    // The control connection stays: only the port is gone, and the kernel says so.
+    // The control connection stays open. Only the UDP port is closed, and the kernel reports this to the sender.
     drop(ours);
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
     harness.said("nothing receives datagrams there");
@@ -263,7 +264,8 @@ fn a_server_of_datagrams_that_is_busy_says_so() {
     harness.still_serves();
 }
 
-/// A server that takes a test's parameters, and goes on with the control connection and its port for datagrams.
+/// Starts a server that accepts a test's parameters and then
+/// runs `script` with the control connection and the UDP port.
 fn scripted(
     script: impl FnOnce(TcpStream, UdpSocket) + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
@@ -284,7 +286,7 @@ fn scripted(
     (address, thread)
 }
 
-/// A server that answers a hello with `answer`, runs a test, and sends `results`.
+/// Tests with a server that sends `answer` to a hello, runs the test, and sends `results`.
 fn answers(answer: &'static [u8], results: &'static str) -> Outcome {
     let (address, thread) = scripted(move |mut control, door| {
         let mut hello = [0; 16];
@@ -292,7 +294,7 @@ fn answers(answer: &'static [u8], results: &'static str) -> Outcome {
         assert_eq!(hello[..got], HELLO);
         door.send_to(answer, from).unwrap();
         control.write_all(&[1, 2]).unwrap();
-        // Until the client ends the test.
+        // Waits until the client ends the test.
         control.read_exact(&mut [0]).unwrap();
         control.write_all(&[13]).unwrap();
         let mut prefix = [0; 4];
@@ -314,8 +316,8 @@ fn old_servers_answer_in_their_own_words() {
     for answer in [&b"6789"[..], &[0xb1, 0x68, 0xde, 0x3a], &[0x3a, 0xde, 0x68, 0xb1]] {
         let outcome = answers(answer, results);
         let once = outcome.once().unwrap();
-        let told = once.datagrams.unwrap();
-        assert_eq!((told.came, told.lost, told.reordered), (5, 1, None));
+        let counted = once.datagrams.unwrap();
+        assert_eq!((counted.received, counted.lost, counted.reordered), (5, 1, None));
         assert_eq!(once.jitter, Some(Nanos::from_millis(2)));
         assert!(outcome.lacks("order of datagrams") && outcome.lacks("time of the far end"));
     }
@@ -366,7 +368,7 @@ fn payload_that_overtakes_the_answer_is_no_answer() {
         for number in [1, 2] {
             door.send_to(&datagram(number, 1000), from).unwrap();
         }
-        // What says the hello back is an echo.
+        // A service that returns the hello unchanged is an echo service, and its reply is not an answer.
         door.send_to(&HELLO, from).unwrap();
         door.send_to(b"6789", from).unwrap();
         control.write_all(&[1, 2]).unwrap();
@@ -377,10 +379,10 @@ fn payload_that_overtakes_the_answer_is_no_answer() {
     });
     let outcome = by_datagrams(address, Direction::Reverse, 1).unwrap();
     thread.join().unwrap();
-    // The client died before it reported its own count. The received datagrams are known all the same.
+    // The client ends before it reports its own count. The datagrams that this end received are still known.
     assert!(outcome.broken().is_some(), "{outcome:?}");
-    let told = outcome.once().unwrap().datagrams.unwrap();
-    assert_eq!((told.came, told.lost), (3, 2));
-    assert_eq!((told.reordered, told.duplicated), (Some(1), Some(1)));
-    assert_eq!(told.sent, None);
+    let counted = outcome.once().unwrap().datagrams.unwrap();
+    assert_eq!((counted.received, counted.lost), (3, 2));
+    assert_eq!((counted.reordered, counted.duplicated), (Some(1), Some(1)));
+    assert_eq!(counted.sent, None);
 }

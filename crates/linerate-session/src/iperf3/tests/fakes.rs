@@ -1,10 +1,10 @@
-//! The client, with servers that do as they like.
+//! Tests of the client with servers that break the protocol.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::*;
 
-/// A server that does as it likes with one client.
+/// Starts a server that runs `script` with its listener, for one client.
 fn fake(script: impl FnOnce(TcpListener) + Send + 'static) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -15,7 +15,7 @@ fn fake(script: impl FnOnce(TcpListener) + Send + 'static) -> (SocketAddr, JoinH
 fn a_server_that_refuses_while_data_connections_are_made_is_heard() {
     let (address, thread) = fake(|listener| {
         let (mut stream, _) = listener.accept().unwrap();
-        // From here on no data connection is taken.
+        // From here on, no data connection is accepted.
         drop(listener);
         stream.read_exact(&mut [0; COOKIE_LEN]).unwrap();
         stream.write_all(&[State::ParamExchange.encode()]).unwrap();
@@ -35,7 +35,7 @@ fn a_server_that_refuses_while_data_connections_are_made_is_heard() {
 
 #[test]
 fn a_stop_is_heeded_while_the_server_does_not_take_the_connection() {
-    // A full queue of a listener that accepts nothing: further handshakes are left unanswered.
+    // The queue of this listener is full, and it accepts nothing: the kernel leaves further handshakes unanswered.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
     let address = listener.local_addr().unwrap();
@@ -59,15 +59,15 @@ fn a_stop_is_heeded_while_the_server_does_not_take_the_connection() {
     assert_eq!(error.unwrap_err().what, "interrupted");
 }
 
-/// Sends these bytes to the first client, after its cookie.
+/// Sends these bytes to the first client after its cookie; returns the client's error.
 fn says(bytes: &'static [u8]) -> Failed {
     let (address, thread) = fake(move |listener| {
         let (mut stream, _) = listener.accept().unwrap();
         let mut cookie = [0; COOKIE_LEN];
         stream.read_exact(&mut cookie).unwrap();
         stream.write_all(bytes).unwrap();
-        // Sends all of it, and reads the client's messages until it has gone. The client may leave after the
-        // first of the bytes.
+        // Sends all bytes, and then reads the client's messages until the client
+        // closes the connection. The client may do so after the first byte.
         let _ = stream.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
@@ -111,7 +111,8 @@ fn a_server_that_asks_who_we_are_is_named_so() {
     assert!(!login.hint.is_empty());
 }
 
-/// A server that runs a forward test in order, then sends `results`, or dies where there are none.
+/// Tests with a server that runs a forward test in order. The server
+/// then sends `results`; with `None`, it closes the connection instead.
 fn ends_with(results: Option<&'static str>) -> Outcome {
     let (address, thread) = fake(move |listener| {
         let accept = || {

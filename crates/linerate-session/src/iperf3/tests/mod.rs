@@ -1,5 +1,5 @@
-//! Both sides over real sockets on loopback, with each other and with peers that break the rules. None asserts
-//! a duration.
+//! Tests of the iperf3 client and server over real sockets on loopback, with each other and with peers that break the
+//! rules. No test asserts a duration.
 
 mod datagrams;
 mod fakes;
@@ -28,12 +28,13 @@ use crate::run::{Label, once};
 use linerate_host::Live;
 use linerate_judge::event::{Event, RunControl, Sink};
 
-/// Long enough for anything that should happen at all.
+/// Long enough for anything that should happen at all on a busy machine.
 const LONG: Duration = Duration::from_secs(20);
-/// A test that is long enough for all of its parts.
+/// Length of a test in which every part of a test can happen.
 const TEST: Nanos = Nanos::from_millis(400);
 
-/// One port of both protocols: who draws a free one of one may meet a socket of another test's there.
+/// Returns a TCP listener and a UDP socket at the same port number. If
+/// the UDP port is in use by another test, another number is tried.
 fn both_ports() -> (TcpListener, UdpSocket) {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -43,7 +44,7 @@ fn both_ports() -> (TcpListener, UdpSocket) {
     }
 }
 
-/// A server on loopback that ends with the test.
+/// An iperf3 server on loopback, which is stopped when this value is dropped.
 struct Harness {
     address: SocketAddr,
     stop: Stop,
@@ -65,7 +66,7 @@ impl Harness {
         });
         let server = server.unwrap();
         let address = server.addresses()[0];
-        // Another test may have a socket for datagrams there.
+        // Another test may use the UDP port of the same number. Then another port is tried.
         if UdpSocket::bind(address).is_err() {
             return Self::start(limits);
         }
@@ -75,7 +76,7 @@ impl Harness {
         Self { address, stop, lines, thread: Some(thread) }
     }
 
-    /// Waits for a log line with this in it.
+    /// Waits for a log line that contains `words`.
     fn said(&self, words: &str) {
         let end = Instant::now() + LONG;
         while !self.lines.lock().unwrap().iter().any(|l| l.contains(words)) {
@@ -84,7 +85,7 @@ impl Harness {
         }
     }
 
-    /// An honest test works, once the one before has made room.
+    /// Asserts that an ordinary test succeeds, once the previous test has ended.
     fn still_serves(&self) {
         let end = Instant::now() + LONG;
         loop {
@@ -92,7 +93,8 @@ impl Harness {
                 Ok(outcome) if outcome.broken().is_none() => {
                     return assert!(outcome.goodput().is_some(), "{outcome:?}");
                 }
-                // A server that grants little time is too hasty for a machine that stands still.
+                // A server with short time limits may end a test if this
+                // machine stands still, so the test is tried again.
                 failed => assert!(Instant::now() < end, "{failed:?}"),
             }
             thread::sleep(Duration::from_millis(5));
@@ -117,7 +119,7 @@ fn quick() -> Limits {
     }
 }
 
-/// What a test showed, or a part of one.
+/// Result of a test, or of the part of it that was run.
 #[derive(Debug)]
 struct Outcome {
     record: Record,
@@ -126,7 +128,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Its report on its direction; `None` where the arrivals are unknown.
+    /// Returns what was derived for the test's direction; `None` if the received payload is unknown.
     fn once(&self) -> Option<Once> {
         derived(&self.record, self.record.steps.first()?, self.direction)
     }
@@ -135,7 +137,7 @@ impl Outcome {
         Some(Rate(self.once()?.load.goodput.mean as u64))
     }
 
-    /// Payload of all streams at one end.
+    /// Returns the payload of all streams at one end, in bytes.
     fn bytes(&self, side: Side) -> u64 {
         let end = &self.record.steps[0].ends[usize::from(side == Side::Far)];
         let moved = |total: &Total| total.sent.max(total.received);
@@ -146,13 +148,13 @@ impl Outcome {
         self.record.steps[0].ends[usize::from(side == Side::Far)].totals.len()
     }
 
-    /// What the server did not report.
+    /// Returns whether the server did not report `what`, so that it is a gap.
     fn lacks(&self, what: &str) -> bool {
         let gaps: &[Gap] = &self.record.steps[0].ends[1].gaps;
         gaps.iter().any(|gap| gap.what == what)
     }
 
-    /// Why it ended early.
+    /// Returns why the test ended early; `None` if it is complete.
     fn broken(&self) -> Option<String> {
         match &self.record.end {
             Some(End::Complete) => None,
@@ -162,7 +164,7 @@ impl Outcome {
     }
 }
 
-/// Why there was no test, and what helps.
+/// Why there was no test, and the hint for the user.
 #[derive(Debug)]
 struct Failed {
     what: String,
@@ -175,7 +177,7 @@ impl From<ClientError> for Failed {
     }
 }
 
-/// Takes no notice.
+/// Receiver of events that ignores them.
 struct Deaf;
 
 impl Sink for Deaf {
@@ -237,7 +239,7 @@ fn tested_unless(
     Ok(Outcome { record, error, direction })
 }
 
-/// A client that does as it likes.
+/// A client whose messages the test writes itself.
 struct Raw(TcpStream);
 
 impl Raw {
@@ -254,7 +256,7 @@ impl Raw {
         (got == 1).then(|| State::decode(byte[0]).unwrap())
     }
 
-    /// Up to the middle of a test, with its data connections.
+    /// Runs a client up to the middle of a test. Returns its control connection and its data connections.
     fn running(address: SocketAddr, json: &str, streams: usize) -> (Self, Vec<Self>) {
         let mut raw = Self::dial(address, b'r');
         assert_eq!(raw.hear(), Some(State::ParamExchange));
@@ -267,8 +269,8 @@ impl Raw {
     }
 }
 
-/// The most payload that one connection can hold: both buffers at their largest, and bytes that a call has read
-/// but not yet counted.
+/// Returns the largest number of payload bytes that one connection can hold: both buffers at their largest, and bytes
+/// that a call has read but that are not counted yet.
 fn on_the_way() -> u64 {
     let largest = |name: &str| {
         let path = format!("/proc/sys/net/ipv4/{name}");
@@ -289,14 +291,15 @@ fn both_of_ours_count_the_same() {
             assert_eq!(outcome.streams(Side::Far), streams as usize);
             let [sent, got] =
                 [direction.sender(), direction.receiver()].map(|side| outcome.bytes(side));
-            // Equal to the byte, except for data in flight when the time is up: iperf3 has no end mark in its
-            // stream, so a receiver cannot wait for it. Data that was not sent is not received.
+            // Both ends count the same number of bytes, except for data in flight when
+            // the time is up. iperf3 has no end mark in its stream, so a receiver
+            // cannot wait for this data. Bytes that were not sent are not received.
             assert!(got > 0 && got <= sent, "{got} of {sent}");
             let most = on_the_way() * u64::from(streams);
             assert!(sent - got <= most, "{got} of {sent}, {most} on the way");
             let once = outcome.once().unwrap();
             assert!(outcome.goodput().unwrap().0 > 0);
-            assert!(once.again.is_some(), "both tell what they retransmitted");
+            assert!(once.retransmitted.is_some(), "both tell what they retransmitted");
             assert_eq!(once.sampled, direction == Direction::Reverse);
             assert_eq!(once.intervals.is_empty(), direction == Direction::Forward);
             let program = [once.program.sender, once.program.receiver];
@@ -315,7 +318,7 @@ fn a_server_runs_one_test_at_a_time_and_the_next_once_it_has_ended() {
     let busy = test(harness.address, Direction::Forward, 1).unwrap_err();
     assert!(busy.what.contains("busy with another test"), "{busy:?}");
     assert!(!busy.hint.is_empty());
-    // A data connection without a test.
+    // A data connection that belongs to no test.
     assert_eq!(Raw::dial(harness.address, b'b').hear(), Some(State::AccessDenied));
     drop(first);
     harness.still_serves();
@@ -340,7 +343,7 @@ fn what_makes_no_sense_or_is_too_much_is_refused_by_number() {
         (frame(b"{\"tcp\":true,\"len\":1048577}"), Refusal::WRITE_SIZE),
     ] {
         let mut raw = Raw::dial(harness.address, b'x');
-        // The one before makes room when it has ended.
+        // The server is busy until the previous test has ended.
         while raw.hear() == Some(State::AccessDenied) {
             raw = Raw::dial(harness.address, b'x');
         }
@@ -356,16 +359,16 @@ fn what_makes_no_sense_or_is_too_much_is_refused_by_number() {
 #[test]
 fn who_says_nothing_more_is_dropped_at_every_stage() {
     let harness = Harness::start(quick());
-    // In its cookie.
+    // The client stops in the middle of its cookie.
     let mut silent = TcpStream::connect(harness.address).unwrap();
     silent.write_all(b"half a cookie").unwrap();
     harness.said("did not send a cookie in time");
-    // Before its parameters.
+    // The client stops before its parameters.
     let mut raw = Raw::dial(harness.address, b's');
     assert_eq!(raw.hear(), Some(State::ParamExchange));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
     harness.said("did not answer");
-    // Before its data connections.
+    // The client stops before its data connections.
     let mut raw = Raw::dial(harness.address, b't');
     while raw.hear() == Some(State::AccessDenied) {
         raw = Raw::dial(harness.address, b't');
@@ -427,7 +430,7 @@ fn a_server_that_is_stopped_tells_its_client() {
     });
     harness.said("receives from it");
     drop(harness);
-    // Between two tests the server is gone silently; within a test it reported its end.
+    // Between two tests, the server is gone without a message; within a test, it has reported its end.
     match client.join().unwrap() {
         Ok(outcome) => assert!(outcome.broken().is_some(), "{outcome:?}"),
         Err(error) => assert!(!error.what.is_empty()),
@@ -437,12 +440,12 @@ fn a_server_that_is_stopped_tells_its_client() {
 #[test]
 fn a_client_that_sends_hears_that_the_server_is_stopped_before_its_connections_end() {
     let harness = Harness::start(Limits::default());
-    // Ending this many streams takes longer than a sender needs to notice.
+    // The server takes longer to end this many streams than a sender takes to notice a closed connection.
     let json = "{\"tcp\":true,\"time\":60,\"parallel\":64}";
     let (mut raw, mut lines) = Raw::running(harness.address, json, 64);
     let sender = thread::spawn(move || {
         while lines[0].0.write_all(&[7; 10_000]).is_ok() {}
-        // Messages that did not arrive by now are too late: the client has already reported a broken pipe.
+        // A message that has not arrived by now is too late: an iperf3 client has already reported a broken pipe.
         raw.0.set_nonblocking(true).unwrap();
         raw.hear()
     });
@@ -527,7 +530,7 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
         let step = link.step(&plan, &mut { enough }).unwrap();
         let why = step.trouble.map(|trouble| trouble.what);
         assert_eq!(why.as_deref(), Some("stopped"));
-        // Both ended in order.
+        // Both ends ended in order, so each has readings.
         assert!(step.ends[0].totals[0].complete, "{direction:?}");
         assert!(step.ends.iter().all(|end| end.tables.iter().any(|t| t.source == "worker")));
         link.release(set.id).unwrap();

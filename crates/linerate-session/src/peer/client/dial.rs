@@ -1,4 +1,4 @@
-//! Dialling of the control connection, with errors in words.
+//! Opens the control connection to a server, and explains failures to the user.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -19,15 +19,15 @@ use crate::peer::channel::{Channel, ChannelError, read_exact, write_all};
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
-/// Time to establish a connection.
+/// Time within which one address must accept the connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time in which all addresses of a host together may answer.
+/// Time after which no further address of a host is tried.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
 const HELLO: Hello = Hello { versions: VERSIONS, kind: Kind::Control };
 
-/// Opens a control connection to the first address that accepts it, unless `stopped` returns true before. Returns it
-/// with the server's reply.
+/// Opens a control connection to the first address that accepts it, unless `stopped` returns true before. Returns the
+/// connection, the server's reply and the address.
 pub(super) fn control(
     target: &Target,
     family: Option<Family>,
@@ -80,15 +80,15 @@ fn one(
         (Access::Key, Some(key)) => key,
         (Access::Key, None) => return Err(PeerError::NeedsKey { address, host }),
         (Access::Open, None) if open_will_do => &open,
-        (Access::Open, None) => return Err(PeerError::NotAskedOpen { address, host }),
+        (Access::Open, None) => return Err(PeerError::NotRequestedOpen { address, host }),
         (Access::Open, Some(_)) => return Err(PeerError::UnexpectedlyOpen { address, host }),
     };
     let channel = shake(stream, &preamble, key, (address, host), stopped)?;
     Ok((channel, reply))
 }
 
-/// Connects with small segments in both directions, because the control of a run must work on paths that drop large
-/// packets.
+/// Opens a TCP connection with small segments in both directions, because
+/// control messages must also arrive on paths that drop large packets.
 fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     let socket = socket(address)?;
     set_max_segment(socket.as_fd(), SMALL_MSS)?;
@@ -104,7 +104,7 @@ fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
     }
 }
 
-/// Sends this side's preamble and reads the server's.
+/// Sends this side's preamble and reads the server's preamble.
 fn preamble(
     stream: &TcpStream,
     hello: Hello,
@@ -128,7 +128,7 @@ fn version(address: SocketAddr, theirs: Versions) -> PeerError {
     PeerError::Version { address, theirs, ours: VERSIONS }
 }
 
-/// Reads the server's preamble; stops as soon as the bytes cannot be a preamble.
+/// Reads the server's preamble. Returns early if the bytes received so far cannot be a preamble.
 fn first_bytes(
     mut stream: &TcpStream,
     address: SocketAddr,
@@ -165,7 +165,7 @@ fn seems(bytes: &[u8]) -> &'static str {
     let known: [(&[u8], &str); 4] = [
         (b"HTTP/", ", but a web server"),
         (b"SSH-", ", but an ssh server"),
-        // The server answered with a TLS alert, because this end's hello is not a ClientHello.
+        // A TLS server answers with an alert, because the hello of this end is not a ClientHello.
         (&[0x15, 0x03], ", but a TLS server"),
         (&HELLO.encode(), ", but a service that echoes"),
     ];

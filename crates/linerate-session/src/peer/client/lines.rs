@@ -1,7 +1,7 @@
-//! Data connections: the near end dials them, and proves that they belong to the session.
+//! Data connections: the near end opens them, and proves that they belong to the session.
 //!
-//! Each takes three round trips. Several are opened at a time, so that many streams over a long path do not take
-//! minutes.
+//! Opening one connection takes three round trips. Several connections are opened at the same time; otherwise many
+//! streams over a long path would take minutes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -26,55 +26,55 @@ use crate::peer::handshake::{Preamble, random};
 use linerate_load::LoadError;
 use linerate_load::transport::{ConfigureEach, Datagrams, Lines};
 
-/// Number of connections that are opened at a time: a quarter of the unauthenticated connections that a server allows
-/// for one address.
+/// Number of connections that are opened at the same time: a quarter of
+/// the unauthenticated connections that a server allows for one address.
 const WAVE: u32 = 8;
 
-/// Number of times that a connection is dialled again which the server closed before it was authenticated: other
-/// unauthenticated connections may have taken its place.
+/// Number of times that a connection is opened again if the server closed it before it was authenticated: other
+/// unauthenticated connections may have displaced it.
 const TRIES: u32 = 5;
 
 const HELLO: Hello = Hello { versions: VERSIONS, kind: Kind::Data };
 
-/// Time after which a connection whose first packet or its answer was lost is dialled again. If `LATE_ROUNDS` round
-/// trips of the path are longer, they are used instead. The time doubles with each attempt; the kernel would wait for
-/// a second. Datagrams can be measured on a path that loses a third of all packets, so their control connections must
-/// work there too.
+/// Time after which a connection is opened again because its first packet, or the answer to it, was probably lost. If
+/// `LATE_ROUNDS` round trips of the path are longer, that time is used instead. It doubles with each attempt. The
+/// kernel alone would wait for a second. Datagrams can be measured on a path that loses a third of all packets, so
+/// their control connections must be possible there too.
 const LATE: Duration = Duration::from_millis(200);
-/// Minimum number of round trips after which a connection is dialled again.
+/// Smallest number of round trips after which a connection is opened again.
 const LATE_ROUNDS: u32 = 3;
 
-/// Dials the data connections of a session.
+/// Opens the data connections of a session.
 pub(in crate::peer) struct Dialler {
     pub(in crate::peer) address: SocketAddr,
-    /// Round trip of the control connection; `None` if the kernel does not report it.
+    /// Round-trip time of the control connection; `None` if the kernel does not report it.
     pub(in crate::peer) round_trip: Option<Duration>,
     pub(in crate::peer) session: [u8; 16],
     pub(in crate::peer) secret: Secret,
-    /// Flag that is set once the user wants to stop: nothing more is dialled.
+    /// Flag that is set once the user wants to stop. Then no more connections are opened.
     pub(in crate::peer) stop: Arc<AtomicBool>,
-    /// Where connections begin, if the user chose it: an address or a device of this host.
+    /// Local address or device from which connections are opened, if the user chose one.
     pub(in crate::peer) source: Option<String>,
-    /// The wait for the server's answers to the connections that are being opened.
+    /// The requests to the server for connections that are being opened, and how long they have been unanswered.
     pub(in crate::peer) waiting: Waiting,
 }
 
-/// Size of the server's longest message.
+/// Size of the longest message from the server, in bytes.
 const LONGEST: usize = if REPLY_LEN > PROOF_LEN { REPLY_LEN } else { PROOF_LEN };
 
-/// The event that a connection waits for.
+/// What a connection that is being opened waits for.
 enum Stage {
-    /// The connection is being opened.
+    /// The TCP handshake is not complete yet.
     Making,
-    /// The server's answer to the hello is awaited.
+    /// The hello was sent, and the server's reply is awaited.
     Reply,
-    /// The server's proof is awaited.
+    /// The claim was sent, and the server's proof is awaited.
     Proof(Preamble, Claim),
-    /// The connection is ready.
+    /// The connection is authenticated and ready.
     Proved,
 }
 
-/// A connection that is being opened.
+/// A data connection that is being opened.
 struct Young {
     stream: u32,
     line: TcpStream,
@@ -88,7 +88,7 @@ struct Young {
 }
 
 impl Young {
-    /// Returns the events to poll for; `None` once everything is sent and received.
+    /// Returns the events to poll for; `None` once the connection is ready.
     fn wanted(&self) -> Option<PollFlags> {
         match self.stage {
             Stage::Making => Some(PollFlags::OUT),
@@ -97,7 +97,7 @@ impl Young {
         }
     }
 
-    /// Continues to read N bytes; returns them once they are complete.
+    /// Continues to read a message of N bytes; returns it once it is complete.
     fn hear<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
         match (&self.line).read(&mut self.said[self.have..N]) {
             Ok(0) => {
@@ -120,7 +120,7 @@ impl Young {
         Ok(Some(all))
     }
 
-    /// Sends a few bytes, which fit into the buffer of a new connection at once.
+    /// Sends a few bytes without waiting. The send buffer of a new connection has room for them.
     fn say(&self, bytes: &[u8]) -> io::Result<()> {
         let said = (&self.line).write(bytes)?;
         (said == bytes.len()).then_some(()).ok_or(ErrorKind::WriteZero.into())
@@ -133,8 +133,8 @@ impl Dialler {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Opens the connections of some streams, authenticated and non-blocking. Each continues when its server answers,
-    /// so a connection whose packets were lost does not delay the others.
+    /// Opens authenticated, non-blocking connections for some streams. Each connection continues as soon as the server
+    /// answers it, so one whose packets were lost does not delay the others.
     fn wave(
         &mut self,
         set: u32,
@@ -142,7 +142,7 @@ impl Dialler {
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<TcpStream>, LoadError> {
         let began = Instant::now();
-        self.waiting.asked();
+        self.waiting.requested();
         let made = self.made(set, streams, configure, began);
         match made {
             Ok(_) => self.waiting.answered(),
@@ -151,7 +151,7 @@ impl Dialler {
         made
     }
 
-    /// Opens the connections of a wave that began at `began`.
+    /// Opens the connections for `streams`, which were begun at `began`, and waits until all are ready.
     fn made(
         &mut self,
         set: u32,
@@ -174,21 +174,21 @@ impl Dialler {
             for n in ready(&all)? {
                 match self.advance(&mut all[n], set) {
                     Err(_) if all[n].closed && all[n].tries < TRIES => {
-                        self.again(&mut all[n], configure)?;
+                        self.redial(&mut all[n], configure)?;
                     }
                     went => went?,
                 }
             }
             for young in &mut all {
                 if self.is_late(young) {
-                    self.again(young, configure)?;
+                    self.redial(young, configure)?;
                 }
             }
         }
         Ok(all.into_iter().map(|young| young.line).collect())
     }
 
-    /// Returns whether the first packet was probably lost, judging by the round trip of the path.
+    /// Returns whether the first packet of a connection was probably lost, judging by the path's round-trip time.
     fn is_late(&self, young: &Young) -> bool {
         let Some(round_trip) = self.round_trip else {
             return false;
@@ -197,8 +197,8 @@ impl Dialler {
         matches!(young.stage, Stage::Making) && young.tries < TRIES && young.began.elapsed() > late
     }
 
-    /// Dials a connection once more.
-    fn again(&self, young: &mut Young, configure: ConfigureEach<'_>) -> Result<(), LoadError> {
+    /// Opens a connection again from the beginning.
+    fn redial(&self, young: &mut Young, configure: ConfigureEach<'_>) -> Result<(), LoadError> {
         let tries = young.tries + 1;
         *young = self.begin(young.stream, configure)?;
         young.tries = tries;
@@ -224,7 +224,7 @@ impl Dialler {
         })
     }
 
-    /// Continues a connection that is ready.
+    /// Continues to open a connection whose socket is ready.
     fn advance(&self, young: &mut Young, set: u32) -> Result<(), LoadError> {
         let stream = young.stream;
         let failed = |e: io::Error| match e.kind() {
@@ -261,7 +261,7 @@ impl Dialler {
         Ok(())
     }
 
-    /// Makes the claim to a stream of a set, over the bytes exchanged so far.
+    /// Makes the claim that a connection carries a stream of a set, with a proof over the bytes exchanged so far.
     fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
         let preamble = Preamble { hello: HELLO.encode(), reply };
         let mut claim =
@@ -271,7 +271,7 @@ impl Dialler {
     }
 }
 
-/// Waits briefly for connections that can continue; returns their indices.
+/// Waits briefly for connections whose sockets are ready; returns their indices.
 fn ready(all: &[Young]) -> Result<Vec<usize>, LoadError> {
     let waiting = all.iter().enumerate();
     let waiting = waiting.filter_map(|(n, young)| Some((n, young, young.wanted()?)));
@@ -309,7 +309,7 @@ impl Lines for Dialler {
         stream: u32,
         configure: Configure<'_>,
     ) -> Result<Datagrams, LoadError> {
-        // This connection carries no load.
+        // This connection carries no load. Over it, the two ends of the datagram stream find each other.
         let mut hastened =
             |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
         let one = self.wave(set, stream..stream + 1, &mut hastened)?;
@@ -330,12 +330,12 @@ impl Lines for Dialler {
     }
 }
 
-/// The address that a source names; `None` for a device.
+/// Returns the address if the user chose one as the source; `None` if the source is a device.
 fn address(source: &str) -> Option<IpAddr> {
     source.parse().ok()
 }
 
-/// Lets connections of `socket` to `far` begin at a source.
+/// Makes connections of `socket` to `far` use a local address or device.
 fn from(socket: &OwnedFd, source: &str, far: SocketAddr) -> io::Result<()> {
     match address(source) {
         None => set_device(socket.as_fd(), source),
@@ -447,7 +447,7 @@ mod tests {
             for _ in 0..TRIES {
                 drop(listener.accept().unwrap());
             }
-            // No second connection arrives: it would wait in the queue.
+            // No second connection was made: otherwise it would wait in this queue.
             listener.set_nonblocking(true).unwrap();
             listener.accept().is_err()
         });

@@ -1,4 +1,4 @@
-//! A server in this process, for a session whose both ends are here.
+//! A server in this process, for a session whose two ends are both on this machine.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::super::{PeerError, Stop};
 use linerate_host::Machine;
 use linerate_host::change::Ledger;
 
-/// The server of a session with this machine itself.
+/// The server of a session of this machine with itself.
 pub(super) struct LocalServer {
     pub(super) address: SocketAddr,
     stop: Stop,
@@ -40,11 +40,11 @@ impl LocalServer {
             failed("asking for the local port")(std::io::ErrorKind::AddrNotAvailable.into())
         })?;
         let stop = Stop::new().map_err(failed("eventfd"))?;
-        let asked = stop.clone();
+        let requested = stop.clone();
         let thread = std::thread::Builder::new()
             .name("local server".into())
-            // If the server fails, the session is lost and reports this.
-            .spawn(move || drop(server.run(&asked)))
+            // If the server fails, the session reports that it lost the far end.
+            .spawn(move || drop(server.run(&requested)))
             .map_err(failed("starting a thread"))?;
         Ok(Self { address, stop, thread: Some(thread) })
     }

@@ -48,13 +48,13 @@ use version::understood;
 pub use waiting::GIVEN_UP;
 use waiting::{Waiting, for_streams};
 
-/// Time for an answer once the user wants to stop.
+/// Time without an answer after which a request is given up once the user wants to stop.
 const STOPPED: Duration = Duration::from_secs(3);
-/// Time for a last answer after connections that were waited for in vain.
+/// Time that remains for a last answer if data connections could not be opened in time.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time between two questions during a step whether the far end is still there.
+/// Time between two heartbeats during a step, which check that the far end still answers.
 const BEAT: Duration = Duration::from_secs(1);
-/// Time to send the session's last message.
+/// Time to send the last message of a session.
 const BYE: Duration = Duration::from_millis(500);
 
 /// Options of a session.
@@ -74,7 +74,7 @@ pub struct ClientOptions {
     pub changes: Option<Ledger>,
 }
 
-/// What is known of a set that is connected.
+/// Data about a set that is connected.
 #[derive(Debug, Clone, Copy)]
 struct Joined {
     pattern: Pattern,
@@ -89,7 +89,7 @@ pub struct Client {
     end: LocalEnd,
     dialler: Dialler,
     waiting: Waiting,
-    // Heartbeats that are not answered yet, and the time of the last one.
+    // Number of heartbeats that are not answered yet, and the time of the last one.
     beats: u32,
     beaten: Instant,
     // Sets that are connected.
@@ -115,7 +115,7 @@ impl Client {
         Self::connect_unless(options, &|| false)
     }
 
-    /// Opens a session with a server, unless `stopped` returns true before a server has answered.
+    /// Opens a session with a server, unless `stopped` returns true before the server has answered.
     pub fn connect_unless(
         options: &ClientOptions,
         stopped: &dyn Fn() -> bool,
@@ -173,7 +173,7 @@ impl Client {
         })
     }
 
-    /// Opens a session with this machine itself. Its server on loopback and its key exist as long as the session.
+    /// Opens a session of this machine with itself. The session has its own server on loopback, and its own key.
     pub fn local(
         engine: &str,
         machine: Arc<dyn Machine>,
@@ -194,7 +194,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Makes waits for data connections end once `stop` is set.
+    /// Makes waits for answers and for data connections end once `stop` is set.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.dialler.stop = Arc::clone(stop);
     }
@@ -216,18 +216,18 @@ impl Client {
             .map_err(ChannelError::Wire)
             .and_then(|bytes| self.channel.send(&bytes, Instant::now() + GIVEN_UP));
         sent.map_err(|e| match e {
-            // The message is too large for the protocol, and nothing was sent.
+            // The message is larger than the protocol permits, so nothing was sent.
             ChannelError::Wire(e) => refused(e.to_string()),
             e => self.broke(&e, GIVEN_UP),
         })?;
         if !matches!(ask, Ask::Stop | Ask::Bye) {
-            self.waiting.asked();
+            self.waiting.requested();
         }
         Ok(())
     }
 
-    /// Waits for an answer until the far end was silent for `patience`. A stop by the user ends a wait that has lasted for
-    /// some time already.
+    /// Waits for an answer until the far end has been silent for `patience`. If the user wants to stop, the wait ends
+    /// once the far end has been silent for [`STOPPED`].
     fn receive(&mut self, patience: Duration) -> Result<Answer, LinkError> {
         loop {
             if let Some(answer) = self.receive_by(Instant::now() + net::HEED)? {
@@ -235,19 +235,19 @@ impl Client {
             }
             self.still(patience)?;
             if self.dialler.is_stopped() && self.silent() >= STOPPED {
-                // The answer may still come, and would belong to no request.
+                // The answer may still arrive later, and would then be taken for the answer to another request.
                 let _ = self.lose("the user stopped the wait for an answer", "");
                 return Err(LinkError::Interrupted);
             }
         }
     }
 
-    /// Returns how long the far end has owed an answer.
+    /// Returns for how long the far end has not answered a request.
     fn silent(&self) -> Duration {
         self.waiting.silent(self.channel.heard())
     }
 
-    /// Tells the user of a silence; fails if it has lasted for `patience`.
+    /// Reports a silence of the far end to the user; fails if it has lasted for `patience`.
     fn still(&mut self, patience: Duration) -> Result<(), LinkError> {
         if self.waiting.is_over(self.channel.heard(), patience) {
             return Err(self.broke(&ChannelError::TimedOut, patience));
@@ -255,8 +255,8 @@ impl Client {
         Ok(())
     }
 
-    /// Asks the far end during a step whether it is still there, unless it owes an answer or was heard a moment ago. Older
-    /// far ends do not understand it.
+    /// Sends a heartbeat to the far end during a step. None is sent if an answer is due, or if data was just received,
+    /// or to an older far end, which does not know heartbeats.
     fn beat(&mut self) -> Result<(), LinkError> {
         let heard = self.channel.heard().max(self.beaten);
         if self.version < BEATS || self.beats > 0 || heard.elapsed() < BEAT {
@@ -268,7 +268,7 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the next answer; `None` if it is not complete by the deadline. The part received is kept.
+    /// Returns the next answer; `None` if the answer is not complete by the deadline. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
         loop {
@@ -284,7 +284,8 @@ impl Client {
         }
     }
 
-    /// Takes an answer; `None` for the answer to a heartbeat. Answers have the order of their requests.
+    /// Accepts an answer; returns `None` if it was the answer to a
+    /// heartbeat. Answers arrive in the order of their requests.
     fn heard(&mut self, answer: Answer) -> Result<Option<Answer>, LinkError> {
         self.waiting.answered();
         match answer {
@@ -313,8 +314,8 @@ impl Client {
         }
     }
 
-    /// Notes that the far end is gone. The connection is not used after that, even if only the far end is at
-    /// fault: its later answers could belong to any request.
+    /// Notes that the far end is lost. The connection is not used after that, even if it still works: later answers of
+    /// the far end could belong to any request.
     fn lose(&mut self, why: &str, hint: &str) -> LinkError {
         let what = format!("lost the far end {}: {why}", self.address);
         let hint = hint.to_owned();
@@ -322,12 +323,12 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// Notes that the connection failed, so that no more requests are possible. `patience` is the time that was waited for
-    /// an answer.
+    /// Notes that the connection failed, so that no more requests are
+    /// possible. `patience` is the time for which this end waited.
     fn broke(&mut self, e: &ChannelError, patience: Duration) -> LinkError {
         let process = self.end.info().is_some_and(|t| t.far_end == FarEnd::Process);
         let hint = match (e, process) {
-            // The far host's system still keeps the connection open; otherwise its end would have been noticed.
+            // The far host's kernel still keeps the connection open; otherwise it would have been closed.
             (ChannelError::TimedOut, false) => SUSPENDED,
             (ChannelError::TimedOut, true) => {
                 "the second process of linerate is stopped, or its host is overloaded: `ps -C linerate` shows its state"
@@ -351,7 +352,7 @@ impl Client {
         self.lose("it violated the protocol: an unexpected answer", "")
     }
 
-    /// Returns whether the payload of a set flows only to this end.
+    /// Returns whether the payload of a set flows only from the far end to this end.
     fn receives(&self, set: u32) -> bool {
         let pattern = self.sets.get(&set).map(|joined| joined.pattern);
         let Some(Pattern::Stream { direction }) = pattern else {
@@ -369,13 +370,13 @@ impl Client {
         self.dialler.source = source.map(str::to_owned);
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
             Ok(near) => near,
-            // The far end sees the end of the session.
+            // The session ends here, and the far end notices this.
             Err(_) if self.dialler.is_stopped() => return Err(LinkError::Interrupted),
             Err(e) => {
-                // Asks the far end to stop waiting, and reads its answers to both requests. If the far end has a
-                // reason of its own, it arrives first and is more precise.
+                // Requests that the far end stop waiting, and reads the answers to both requests. If the far end has
+                // its own reason, that reason arrives first and is more precise.
                 if e.is_late() {
-                    // The far end was silent for as long.
+                    // The far end was silent for all of that time, so only `GRACE` remains for its answers.
                     self.waiting.since(GIVEN_UP.saturating_sub(GRACE));
                 }
                 self.send(&Ask::Release { set })?;
@@ -389,8 +390,9 @@ impl Client {
                 });
             }
         };
-        // The far end reports when all data connections have arrived, which took as long as this end dialled them.
-        self.waiting.again();
+        // The far end reports when all data connections have arrived. Until
+        // now it was waiting for this end, so its silence counts from now.
+        self.waiting.restart();
         match self.receive(for_streams(plan.knobs.streams))? {
             Answer::Connected { end: far } => {
                 let options = &plan.knobs.options;
@@ -420,7 +422,7 @@ fn greet(
     Ok(Answer::decode(&bytes)?)
 }
 
-/// Words of the far end about its own host, as they are read at this one.
+/// Changes a text that the far end wrote about its own host, so that it is right when read at this end.
 fn of_far(what: &str) -> String {
     match what.strip_prefix("this host ") {
         Some(rest) => format!("the far host {rest}"),
@@ -436,7 +438,7 @@ fn load(e: &LoadError) -> LinkError {
     LinkError::Refused { what: e.to_string(), hint: e.hint().into() }
 }
 
-/// The near end of a session with the server at `address`.
+/// Makes the near end of a session with the server at `address`.
 fn near_end(options: &ClientOptions, address: SocketAddr, channel: &Channel) -> LocalEnd {
     let own = channel.stream().local_addr().ok().map(|own| own.ip());
     let toward = Toward::of(address.ip(), own);
@@ -464,7 +466,7 @@ impl Link for Client {
             return Err(self.out_of_turn());
         };
         if !self.changes {
-            // The far end's user may allow more than this end's user requested.
+            // The far end may allow changes that this end's user did not allow, so its list is cleared.
             far.changeable.clear();
             far.gaps.retain(|gap| gap.what != SETTINGS_GAP);
         }
@@ -482,7 +484,7 @@ impl Link for Client {
         let joined = self.join(plan, &offer);
         let stays = !matches!(joined, Ok(_) | Err(LinkError::Interrupted));
         if stays && self.lost.is_none() {
-            // The reason is more important than an error of the release.
+            // A failure of this release is ignored, because the first error is more important.
             let _ = self.release(plan.id);
         }
         joined
@@ -511,7 +513,7 @@ impl Drop for Client {
         if self.lost.is_none()
             && let Ok(bye) = Ask::Bye.encode()
         {
-            // If this message is lost, the far end notices that the connection closes.
+            // If this message is lost, the far end still notices that the connection is closed.
             let _ = self.channel.send_last(&bye, BYE);
         }
     }

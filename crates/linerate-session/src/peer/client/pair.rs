@@ -1,4 +1,4 @@
-//! Pairing: a key is saved once its server has accepted it.
+//! Pairing: stores the key of a server once the server has accepted it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use super::super::address::{Family, Target};
 use super::super::keys::{Key, KeyError, client_file};
 use super::{BYE, dial};
 
-/// Checks a key with its server by opening and closing a session. The server also proves that it has the key.
+/// Checks a key with its server: opens a session with the key
+/// and closes it. The server also proves that it has the key.
 pub fn verify(target: &Target, family: Option<Family>, key: &Key) -> Result<(), PeerError> {
     let (mut channel, ..) = dial::control(target, family, Some(key), false, &|| false)?;
     if let Ok(bye) = Ask::Bye.encode() {
@@ -30,7 +31,7 @@ pub enum PairError {
 }
 
 impl PairError {
-    /// Returns the command or change that helps; empty if there is none.
+    /// Returns the command or change that helps the user; empty if there is none.
     pub fn hint(&self) -> String {
         match self {
             Self::Peer(PeerError::WrongKey { .. }) => {
@@ -45,14 +46,14 @@ impl PairError {
     }
 }
 
-/// Stores a key for a far end, once the server there has accepted it; returns the file.
+/// Stores the key of a far end once the server there has accepted it; returns the path of the key file.
 pub fn pair(
     directory: &Path,
     target: &Target,
     family: Option<Family>,
     key: &Key,
 ) -> Result<PathBuf, PairError> {
-    // A name that no file can have is reported before the server is contacted.
+    // A host name that cannot be a file name is reported before the server is contacted.
     let file = client_file(directory, &target.host)?;
     verify(target, family, key)?;
     key.store(&file)?;

@@ -1,4 +1,4 @@
-//! Runs one step from the near end: arms both ends, starts both, and reads both when both have ended.
+//! Runs one step from the near end: arms both ends, starts both, and reads both once they have ended.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,25 +18,26 @@ use crate::peer::channel::ChannelError;
 
 /// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may take beyond its plan.
+/// Time that a step may last beyond its planned end.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Maximum time before its planned end at which a step may end without a failure.
+/// A step that ends up to this time before its planned end has not failed.
 const EARLY: Duration = Duration::from_secs(1);
-/// Time for the far end to end its step, including the longest drain, and to send its readings.
+/// Time within which the far end must end its step, including the longest drain, and send its readings.
 const READINGS: Duration = Duration::from_secs(110);
-/// Time for the far end to send its readings once the user wants to stop. Without them, the near readings are kept.
+/// Time within which the far end must send its readings once the
+/// user wants to stop. Otherwise only the near readings are kept.
 const READINGS_STOPPED: Duration = Duration::from_secs(3);
-/// Number of clock requests; the answer with the shortest round trip counts.
+/// Number of requests for the time of the far clock. The answer with the shortest round trip is used.
 const PINGS: usize = 8;
-/// Number of clock requests on a path with long round trips, where more would take time from other steps.
+/// Number of requests on a path with long round trips, where more requests would take time from the steps.
 const PINGS_MIN: usize = 2;
 const PINGS_TIME: Duration = Duration::from_millis(20);
 /// Two clocks drift apart by at most a thousandth of the elapsed time: the kernel corrects the frequency of each by
 /// up to 500 ppm (MAXFREQ, include/linux/timex.h).
 //= https://github.com/torvalds/linux/blob/v6.12/include/linux/timex.h
 const DRIFT: u64 = 1_000;
-/// Divisor of the error bound: the offset is measured again when drift may have added more than a quarter of the
-/// bound.
+/// Divisor of the error bound: the offset is measured again once
+/// drift may have increased the bound by more than a quarter of it.
 const GROWTH: u64 = 4;
 
 /// Runs a step on both ends and returns the readings of both.
@@ -62,7 +63,7 @@ pub(super) fn run(
     step.trouble = watch.ended.stopped.then(|| trouble(Side::Near, "stopped"));
     match answer {
         Ok(readings) => step.ends.push(readings),
-        // The near readings are kept. The next request reports that the far end is gone.
+        // The near readings are kept. The next request will report that the far end is gone.
         Err(LinkError::Lost { what, .. } | LinkError::Refused { what, .. }) => {
             step.trouble.get_or_insert(trouble(Side::Far, &what));
         }
@@ -74,9 +75,9 @@ pub(super) fn run(
     Ok(step)
 }
 
-/// Finds the first stream that did not end in order: an end missed the end mark, or received a different number of
-/// bytes than the other end sent. Byte counts are compared only if the set is paired: other ends exchange nothing, or
-/// may lose payload.
+/// Finds the first stream that did not end in order: an end received no end mark, or received a different number of
+/// bytes than the other end sent. Byte counts are compared only if the set is paired, since without pairing the ends
+/// exchange no payload, or may lose some.
 fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble> {
     let [near, far] = ends else {
         return None;
@@ -109,7 +110,8 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble
     })
 }
 
-/// The reasons of both ends for streams that did not end in order. One may be the consequence of the other.
+/// Returns the reasons of both ends for streams that did not end in
+/// order. The reason of one end may have caused that of the other.
 fn reasons(ends: &[EndReadings]) -> String {
     let sides = [Side::Near, Side::Far].into_iter().zip(ends);
     let reasons: Vec<_> = sides
@@ -128,7 +130,7 @@ fn trouble(side: Side, what: &str) -> Trouble {
     Trouble { side, what: what.into() }
 }
 
-/// Arms the far end, then the near one.
+/// Arms the far end, then the near end.
 fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     let ask = Ask::Step { plan: plan.clone() };
     let sets = client.sets.iter().filter(|(id, _)| plan.sets.contains(id));
@@ -147,7 +149,7 @@ fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     }
 }
 
-/// Starts both ends, the receiving one first. Returns when each began, on its own clock.
+/// Starts both ends, the receiving end first. Returns the start time of each end on its own clock.
 fn go(
     client: &mut Client,
     plan: &StepPlan,
@@ -168,7 +170,7 @@ fn go(
     Ok((began, far_began))
 }
 
-/// Callback that watches a step, and whether it has asked for the end.
+/// The callback that watches a step, and whether the callback has requested the end.
 struct Watch<'a> {
     ask: &'a mut dyn FnMut(Live) -> StepControl,
     /// Latest progress of the near end.
@@ -177,12 +179,13 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Shows the latest progress to the callback; returns true if the step must end now.
+    /// Passes the latest progress to the callback; returns true if the end of the step must be requested now.
     fn ends(&mut self) -> bool {
         self.ended.by((self.ask)(self.live), self.live)
     }
 
-    /// Calls the callback after the step has ended, when only a stop matters; returns true for the first stop.
+    /// Calls the callback after the step has ended, when only a
+    /// stop by the user matters. Returns true at the first stop.
     fn stops(&mut self) -> bool {
         let before = self.ended.stopped;
         self.ended.stopped |= (self.ask)(self.live) == StepControl::Stop;
@@ -203,7 +206,7 @@ fn drive(
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.ends() {
-            // If this request cannot be sent, the far end is gone; `far` reports that.
+            // If this request cannot be sent, the far end is gone. Then `far` reports this.
             let _ = client.send(&Ask::Stop);
             running.stop();
         }
@@ -216,15 +219,15 @@ fn drive(
     if client.lost.is_some() && silent >= TOLD {
         watch.ended.unanswered(watch.live, silent);
     }
-    if Instant::now() + EARLY < planned && !watch.ended.is_asked() && client.lost.is_none() {
-        // The near readings say why the step ended early here. The far end need not continue alone.
+    if Instant::now() + EARLY < planned && !watch.ended.is_requested() && client.lost.is_none() {
+        // The step ended early at this end, and the near readings have the reason. The far end need not continue alone.
         let _ = client.send(&Ask::Stop);
     }
     running.finish()
 }
 
-/// Returns whether the far end is still there. During a step it answers heartbeats and sends nothing else: any other
-/// message ends the session.
+/// Returns whether the far end still answers. During a step it answers
+/// heartbeats and sends nothing else: any other message ends the session.
 fn goes_on(client: &mut Client) -> bool {
     let went = client
         .receive_by(Instant::now())
@@ -239,13 +242,13 @@ fn goes_on(client: &mut Client) -> bool {
     went.is_ok()
 }
 
-/// Returns the far end's readings. When the user wants to stop, the wait is short even if the far end is silent or
-/// sends one byte at a time.
+/// Returns the far end's readings. Once the user wants to stop, the wait
+/// is short even if the far end is silent or sends one byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
     let most = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
     let mut until = Instant::now() + most(watch.ended.stopped);
-    // An older far end is silent until its step has ended.
+    // A far end without heartbeats is silent until its step has ended.
     let patience = if client.version < BEATS { READINGS } else { GIVEN_UP };
     loop {
         match client.receive_by(look(until))? {
@@ -265,41 +268,42 @@ fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkEr
     }
 }
 
-/// Offset of the far clock from the near clock, both in nanoseconds since their own epochs.
+/// Offset of the far clock from the near clock in nanoseconds. Each clock counts from its own epoch.
 #[derive(Clone, Copy)]
 pub(super) struct Clock {
     offset: i128,
     bound: u64,
-    /// Time of the measurement, on the near clock.
+    /// Time of this measurement, on the near clock.
     at: u64,
 }
 
 impl Clock {
-    /// Computes the offset from a request sent at `sent` whose answer was received at `came`. The far end read `at`
-    /// from its clock at some time in between.
-    fn of(sent: u64, at: u64, came: u64) -> Self {
-        let round = came.saturating_sub(sent);
+    /// Computes the offset from a request that was sent at `sent` and whose answer was received at `arrived`. In
+    /// between, the far end read `at` from its clock.
+    fn of(sent: u64, at: u64, arrived: u64) -> Self {
+        let round = arrived.saturating_sub(sent);
         Self {
             offset: i128::from(at) - i128::from(sent) - i128::from(round / 2),
             bound: round.div_ceil(2),
-            at: came,
+            at: arrived,
         }
     }
 
-    /// Returns by how much drift may have increased the error bound since the measurement.
+    /// Returns by how many nanoseconds drift may have increased the error bound since the measurement.
     fn growth(self, now: u64) -> u64 {
         now.saturating_sub(self.at) / DRIFT
     }
 
-    /// Returns the offset with the error bound at the time `now`; `None` once the bound has grown too large.
+    /// Returns the offset with the error bound that it has at the
+    /// time `now`; `None` if drift has increased the bound too much.
     fn later(self, now: u64) -> Option<Self> {
         let growth = self.growth(now);
         (growth <= self.bound / GROWTH)
             .then(|| Self { bound: self.bound.saturating_add(growth), ..self })
     }
 
-    /// Converts the offset to the clocks of a step, which start at zero: the result is added to a time in the near
-    /// readings to get the time of the same moment in the far readings.
+    /// Converts the offset to the clocks of a step, which start at zero. The result is added to a time in the near
+    /// readings to get the same moment in the far readings.
     fn since(self, near_began: Duration, far_began: u64) -> ClockPair {
         let near_began = near_began.as_nanos() as i128;
         let offset = self.offset + near_began - i128::from(far_began);
@@ -311,8 +315,8 @@ impl Clock {
     }
 }
 
-/// Returns the current offset of the far clock. Measures it while the path is idle, unless the last result is exact
-/// enough.
+/// Returns the current offset of the far clock. Measures the offset while
+/// the path is idle, unless the last result is still precise enough.
 fn clock(client: &mut Client) -> Result<Clock, LinkError> {
     let now = client.now().0;
     if let Some(clock) = client.clock.and_then(|clock| clock.later(now)) {
@@ -380,7 +384,7 @@ mod tests {
         ] {
             assert_eq!(side(ends, sets), Some(at));
         }
-        // Without a far end both ends only send.
+        // Without a far end, both ends only send, so their counts differ.
         let stream = Pattern::Stream { direction: Direction::Forward };
         let unpaired = of(stream, false);
         assert_eq!(side([all(true), ended(9, 0, true)], &unpaired), None);
@@ -412,13 +416,13 @@ mod tests {
         fn the_bound_grows_with_the_drift_until_it_is_asked_for_again(
             round in 8_000u64..1 << 30, after in 0u64..1 << 36, drift in -1_000i64..=1_000,
         ) {
-            let asked = Clock::of(0, 0, round);
+            let requested = Clock::of(0, 0, round);
             let now = round + after;
-            let later = asked.later(now);
-            prop_assert_eq!(later.is_some(), after / 1_000 <= asked.bound / 4);
+            let later = requested.later(now);
+            prop_assert_eq!(later.is_some(), after / 1_000 <= requested.bound / 4);
             if let Some(later) = later {
-                // The far clock was right in the middle of the round trip, and has drifted since.
-                let truth = asked.offset + i128::from(after) * i128::from(drift) / 1_000_000;
+                // The far clock was right in the middle of the round trip, and has drifted since then.
+                let truth = requested.offset + i128::from(after) * i128::from(drift) / 1_000_000;
                 prop_assert!((later.offset - truth).unsigned_abs() <= u128::from(later.bound));
             }
         }

@@ -1,4 +1,4 @@
-//! The requests that a far end with an older protocol version understands.
+//! Requests that a far end with an older protocol version does not understand.
 
 use linerate_plan::SetPlan;
 use linerate_plan::transport::{BIND, DSCP};
@@ -6,8 +6,8 @@ use linerate_record::wire::preamble::since;
 
 use crate::link::LinkError;
 
-/// Checks that a far end with protocol version `version` understands a plan; an older one would reject it as
-/// malformed.
+/// Refuses a plan that a far end with protocol version `version` does not
+/// understand. An older far end would reject such a plan as malformed.
 pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> {
     if version >= since(plan) {
         return Ok(());
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn an_older_far_end_is_not_asked_for_what_it_does_not_know() {
-        let asked = |copy, version| {
+        let requested = |copy, version| {
             let direction = Direction::Forward;
             let plan = SetPlan {
                 id: 0,
@@ -44,9 +44,9 @@ mod tests {
             };
             understood(&plan, version)
         };
-        assert!(asked(Handover::Sendfile, 1).is_ok());
-        assert!(asked(Handover::IoUring, VERSIONS.high).is_ok());
-        let Err(LinkError::Refused { what, hint }) = asked(Handover::IoUring, 1) else {
+        assert!(requested(Handover::Sendfile, 1).is_ok());
+        assert!(requested(Handover::IoUring, VERSIONS.high).is_ok());
+        let Err(LinkError::Refused { what, hint }) = requested(Handover::IoUring, 1) else {
             panic!("it would be a broken message there");
         };
         assert!(what.contains("`--copy io-uring`"), "{what}");

@@ -1,7 +1,7 @@
 //! The gate admits clients that prove that they hold the key, and data connections that prove that they belong to a
 //! session.
 //!
-//! It reads exactly the bytes that a phase needs, so that the bytes behind the proof stay in the socket.
+//! The gate reads exactly the bytes that a phase needs, so that the bytes after the proof stay in the socket.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
@@ -40,7 +40,7 @@ impl Phase {
     }
 }
 
-/// Bytes that an unauthenticated connection has sent.
+/// Part of a message that an unauthenticated connection has sent so far.
 pub(super) struct PartialOpening {
     phase: Phase,
     preamble: Preamble,
@@ -61,12 +61,12 @@ impl Default for PartialOpening {
 
 type Pending = Stranger<PartialOpening>;
 
-/// Admits connections. Sessions run in `scope`, which ends when the last session has ended.
+/// Admits new connections. Sessions run in `scope`, which ends when the last session has ended.
 pub(super) struct Gate<'scope, 'env> {
     pub(super) server: &'env Server,
     pub(super) stop: &'env Stop,
     pub(super) scope: &'scope Scope<'scope, 'env>,
-    /// Number of sessions so far, from which the next one gets its number.
+    /// Number of sessions opened so far. The name of the next session contains its number.
     pub(super) begun: Cell<u64>,
 }
 
@@ -172,7 +172,7 @@ impl Gate<'_, '_> {
             .map_err(|_| "refused, no thread left for its session")
     }
 
-    /// Passes a data connection to the room of the session that it proves to belong to.
+    /// Passes a data connection to the session to which the connection proves to belong.
     fn seat(&self, pending: Pending) -> Result<(), Refusal> {
         let claim = Claim::decode(&pending.received.buffer);
         let preamble = &pending.received.preamble;
@@ -195,7 +195,7 @@ impl Gate<'_, '_> {
     }
 }
 
-/// Answers the hello, and sets the phase that must follow.
+/// Answers the hello of a client, and sets the message that must follow.
 fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     let received = &mut pending.received;
     received.preamble.hello.copy_from_slice(&received.buffer[..HELLO_LEN]);
@@ -216,8 +216,8 @@ fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Sends a few bytes. The send buffer of a new connection has room for them; a connection without that room is
-/// dropped.
+/// Sends a few bytes without waiting; returns false if that fails. The send buffer of a new connection has room for
+/// these bytes; a connection without that room is dropped.
 fn say(pending: &Pending, bytes: &[u8]) -> bool {
     matches!((&pending.stream).write(bytes), Ok(n) if n == bytes.len())
 }

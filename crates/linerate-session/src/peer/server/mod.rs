@@ -31,26 +31,27 @@ use rooms::Sessions;
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most simultaneous sessions.
+    /// Largest number of simultaneous sessions.
     pub sessions: usize,
-    /// Most connections that have not proved anything yet. Beyond this number, the oldest connection of the address
-    /// with the most connections is dropped.
+    /// Largest number of connections that are not authenticated yet. Beyond this number, the oldest connection of the
+    /// address with the most connections is dropped.
     pub pending: usize,
-    /// Most unproved connections from one address (IPv6: one /64).
+    /// Largest number of unauthenticated connections from one address (IPv6: from one /64).
     pub pending_per_address: usize,
-    /// Time in which a connection must prove itself.
+    /// Time within which a connection must authenticate itself.
     pub proof: Duration,
     /// Time without a request after which a session is ended.
     pub idle: Duration,
-    /// Longest time of a session.
+    /// Longest duration of a session.
     pub session: Duration,
-    /// Time to send an answer of a few bytes.
+    /// Time within which an answer of a few bytes must be sent.
     pub answer: Duration,
-    /// Time to send the readings of a step.
+    /// Time within which the readings of a step must be sent.
     pub readings: Duration,
-    /// Limits of the plans of one session.
+    /// Limits of the sets and steps that one session may request.
     pub plan: PlanLimits,
-    /// Limit of this program's file descriptors, if it reduces the number of streams of a session.
+    /// Limit of this process's file descriptors; `None` unless
+    /// it reduces the number of streams that a session may have.
     pub descriptors: Option<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Default for Limits {
         Self {
             sessions: 32,
             pending: 128,
-            // A client dials eight connections at a time, and several clients may share one address.
+            // A client opens eight connections at the same time, and several clients may share one address.
             pending_per_address: 32,
             proof: Duration::from_secs(3),
             idle: Duration::from_secs(60),
@@ -74,8 +75,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Adapts the limits to a number of file descriptors. Each stream needs one, and connections that have not proved
-    /// anything must leave some to sessions, however few there are.
+    /// Adapts the limits to a number of file descriptors. Each stream needs one. However few there are, unauthenticated
+    /// connections must leave some for sessions.
     fn within(mut self, descriptors: usize) -> Self {
         self.pending = self.pending.min(descriptors / 4).max(1);
         let plan = self.plan.within(descriptors::streams(descriptors, &self));
@@ -90,23 +91,23 @@ impl Limits {
 /// Options of a server.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Addresses to listen on; empty for all of this host.
+    /// Addresses to listen on; if empty, all addresses of this host.
     pub listen: Vec<IpAddr>,
-    /// Port; 0 lets the system choose, which is possible for one address only.
+    /// TCP port; 0 lets the system choose, which is possible for one address only.
     pub port: u16,
-    /// Key that sessions need; `None` lets anyone measure.
+    /// Key that clients must hold; `None` lets anyone measure.
     pub key: Option<Key>,
-    /// Networks from which clients may connect; all if empty.
+    /// Networks from which clients may connect; if empty, all networks.
     pub allow: Vec<IpNet>,
-    /// Limits of clients' requests.
+    /// Limits of what clients can use.
     pub limits: Limits,
     /// Machine whose facts and counters are served.
     pub machine: Arc<dyn Machine>,
-    /// Journal of changed host settings; `None` forbids changes.
+    /// Journal of changed host settings; `None` forbids such changes.
     pub changes: Option<Ledger>,
     /// Whether the only client is the process that started this server, and may share memory with it.
     pub process: bool,
-    /// Receiver of log lines.
+    /// Receiver of the log lines.
     pub log: Log,
 }
 
@@ -115,8 +116,8 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     options: ServerOptions,
     sessions: Arc<Sessions>,
-    // Log of sessions. It is separate from the log of unauthenticated connections, so that a flood of these does not
-    // suppress its lines.
+    // Log of sessions. It is separate from the log of unauthenticated connections, so that a flood of such connections
+    // does not suppress lines about sessions.
     lines: Lines,
 }
 
@@ -124,7 +125,8 @@ impl Server {
     /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
         let listeners = net::listen(&options.listen, options.port)?;
-        // A server runs for a long time, and is mostly idle.
+        // A server runs for a long time and is mostly idle, so its
+        // threads share memory that can be returned to the system.
         memory::share();
         let descriptors = descriptors::raise(&options.limits);
         options.limits = options.limits.within(descriptors);
@@ -146,9 +148,9 @@ impl Server {
         self.sessions.count()
     }
 
-    /// Serves until the stop is requested and all sessions have ended, which takes no longer than the drain of
-    /// a step. Sleeps without wake-ups while no client is connected. Dropping the server closes the port and
-    /// the connections that still wait in its kernel queue.
+    /// Serves clients until a stop is requested and all sessions have ended, which takes no longer than the drain of a
+    /// step. While no client is connected, the thread sleeps and is not woken. If the server is dropped, the port is
+    /// closed, and so are the connections that still wait in the kernel's queue.
     pub fn run(&self, stop: &Stop) -> Result<(), PeerError> {
         let lines = Lines::new(&self.options.log, "");
         let limits = &self.options.limits;

@@ -1,5 +1,5 @@
-//! Open sessions: their secrets, the rooms where their data connections wait, and which sessions load the host at the
-//! same time.
+//! Open sessions: their secrets, the rooms in which their data
+//! connections wait, and which sessions load the host at the same time.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::peer::handshake::random;
 
-/// Public name of a session.
+/// Public identifier of a session.
 pub(super) type SessionId = [u8; 16];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -26,11 +26,11 @@ struct Open {
     room: Arc<Room>,
     /// Address group of the session's client.
     from: IpAddr,
-    /// Resources of the session's sets.
+    /// Resources that the session's sets use.
     taken: Taken,
 }
 
-/// Why a session is not opened.
+/// Why a session was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     /// The server has reached its limit of sessions.
@@ -39,8 +39,8 @@ pub(super) enum Full {
     Address,
 }
 
-/// Returns how many of `limit` sessions one address group may have: if the limit is at least four, about a quarter is
-/// left to others.
+/// Returns how many of `limit` sessions one address group may have. If
+/// the limit is at least four, about a quarter is left to other groups.
 const fn of_one(limit: usize) -> usize {
     limit - limit / 4
 }
@@ -49,7 +49,7 @@ const fn of_one(limit: usize) -> usize {
 #[derive(Default)]
 pub(super) struct Sessions {
     table: Mutex<HashMap<SessionId, Open>>,
-    // Sessions with a running step, each with the others that ran at any time during it.
+    // For each session with a running step: the other sessions that had a running step at any time during it.
     loading: Mutex<HashMap<SessionId, HashSet<SessionId>>>,
 }
 
@@ -83,7 +83,7 @@ impl Sessions {
     }
 }
 
-/// A place among the open sessions. Dropping it returns the place, even after a panic.
+/// A session's entry in the table of open sessions. When this value is dropped, also by a panic, the entry is removed.
 pub(super) struct Membership {
     sessions: Arc<Sessions>,
     id: SessionId,
@@ -100,8 +100,9 @@ impl Membership {
         &self.room
     }
 
-    /// Replaces this session's demand by `taken`, unless all sessions together, or those of its address group, would
-    /// then use too much. In that case nothing is changed, and the error says which limit is exceeded.
+    /// Sets the resources that this session uses to `taken`, unless all sessions
+    /// together, or those of its address group, would then use too much. In that case
+    /// nothing is changed, and the error names the limit that would be exceeded.
     pub(super) fn take(&self, taken: Taken, limits: &PlanLimits) -> Result<(), String> {
         let mut table = lock(&self.sessions.table);
         let others = table.iter().filter(|(id, _)| **id != self.id);
@@ -119,7 +120,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Marks a step of this session as running, until the result is dropped.
+    /// Marks a step of this session as running, until the returned value is dropped.
     pub(super) fn load(&self) -> RunningStep {
         let mut loading = lock(&self.sessions.loading);
         let others: HashSet<SessionId> = loading.keys().copied().collect();
@@ -137,14 +138,14 @@ impl Drop for Membership {
     }
 }
 
-/// A running step. Dropping it marks the step as over.
+/// A running step. When this value is dropped, the step is marked as over.
 pub(super) struct RunningStep {
     sessions: Arc<Sessions>,
     id: SessionId,
 }
 
 impl RunningStep {
-    /// Returns the number of other sessions that had a running step at any time during this one, so far.
+    /// Returns the number of other sessions that have had a running step at any time during this step.
     pub(super) fn others(&self) -> u32 {
         let loading = lock(&self.sessions.loading);
         loading.get(&self.id).map_or(0, |o| o.len() as u32)
@@ -157,10 +158,10 @@ impl Drop for RunningStep {
     }
 }
 
-/// Data connections of one session that wait to be fetched.
+/// Data connections of one session. Each waits here until the session's thread takes it.
 pub(super) struct Room {
     secret: Secret,
-    // Seats that are expected and still empty, or occupied by a connection that waits.
+    // Expected data connections, by set and stream; `None` until the connection has arrived.
     seats: Mutex<HashMap<(u32, u32), Option<TcpStream>>>,
     arrival: OwnedFd,
 }
@@ -178,23 +179,23 @@ impl Room {
         &self.secret
     }
 
-    /// Adds the seats for the streams of a set.
+    /// Adds an expected connection for each stream of a set.
     pub(super) fn expect(&self, set: u32, streams: u32) {
         let seats = (0..streams).map(|stream| ((set, stream), None));
         lock(&self.seats).extend(seats);
     }
 
-    /// Removes the expected connections of a set; those that have arrived and wait are closed.
+    /// Removes the expected connections of a set, and closes those that have arrived.
     pub(super) fn forget(&self, set: u32) {
         lock(&self.seats).retain(|(s, _), _| *s != set);
     }
 
-    /// Returns whether a seat is expected and empty.
+    /// Returns whether a connection for this stream is expected and has not arrived.
     pub(super) fn expects(&self, set: u32, stream: u32) -> bool {
         matches!(lock(&self.seats).get(&(set, stream)), Some(None))
     }
 
-    /// Admits a proved connection if its seat is expected and empty.
+    /// Stores an authenticated connection, if it is expected and has not arrived before.
     pub(super) fn admit(&self, set: u32, stream: u32, connection: TcpStream) {
         if let Some(seat @ None) = lock(&self.seats).get_mut(&(set, stream)) {
             *seat = Some(connection);
@@ -203,7 +204,7 @@ impl Room {
         }
     }
 
-    /// Takes a connection from its seat, if it has arrived.
+    /// Takes the connection of a stream, if it has arrived.
     pub(super) fn fetch(&self, set: u32, stream: u32) -> Option<TcpStream> {
         let mut seats = lock(&self.seats);
         seats.get_mut(&(set, stream))?.take().inspect(|_| {
@@ -211,7 +212,8 @@ impl Room {
         })
     }
 
-    /// Clears the signal of arrivals. It must be called before the check for arrivals, so that none is missed.
+    /// Clears the signal that a connection has arrived. This must
+    /// happen before the check for arrivals, so that none is missed.
     pub(super) fn clear(&self) {
         // The read fails only if there was no arrival.
         let _ = rustix::io::read(&self.arrival, &mut [0; 8]);
@@ -219,7 +221,7 @@ impl Room {
 }
 
 impl AsFd for Room {
-    /// Returns a descriptor that is readable after an arrival.
+    /// Returns the event descriptor, which is readable once a connection has arrived.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.arrival.as_fd()
     }

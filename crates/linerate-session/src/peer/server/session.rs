@@ -1,4 +1,4 @@
-//! A session, on its own thread: carries out the near end's requests, within limits and deadlines.
+//! A session, on its own thread: serves the near end's requests, within limits and deadlines.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,12 +30,12 @@ use linerate_load::transport::{Transport, transport};
 
 /// Time between checks of the control connection while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
-/// Time that a step may last beyond its plan.
+/// Time that a step may last beyond its planned end.
 const OVERTIME: Duration = Duration::from_secs(20);
-/// Time that the near end may need after the maximum time of a step.
+/// Additional time for the near end to request the readings, after the latest end of a step.
 const LAG: Duration = Duration::from_secs(30);
 
-/// A client that has proved that it holds the key.
+/// An authenticated client: it has proved that it holds the key.
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) from: IpAddr,
@@ -56,11 +56,11 @@ pub(super) struct Guest {
 #[derive(Debug)]
 enum Ended {
     Bye,
-    /// The client left before it asked for anything: it has the key, and so does the server.
+    /// The handshake succeeded, so both hold the same key, and the client left without a request.
     Checked,
-    /// The client sent no request for this time, since the given event.
+    /// The client sent no request for this time, since the event that the text names.
     Idle(&'static str, Duration),
-    /// An answer could not be sent for this time.
+    /// The client did not read an answer for this time.
     Unread(Duration),
     Expired,
     Channel(ChannelError),
@@ -97,7 +97,7 @@ impl From<ChannelError> for Ended {
     }
 }
 
-/// Serves a guest until the session ends, for whatever reason.
+/// Serves a client until its session ends, and logs why it ended.
 pub(super) fn serve(guest: Guest) {
     let (name, lines, began) = (guest.name.clone(), guest.lines.clone(), Instant::now());
     let (ended, done) = match Session::open(guest) {
@@ -111,8 +111,8 @@ pub(super) fn serve(guest: Guest) {
     lines.say(&format!("{name} ended after {time}, {done}: {ended}"));
 }
 
-/// Returns the answer to a client that requests an engine that it may not use, and the log line; `None` if it may.
-/// Shared memory is only for the process that started this one.
+/// Returns the answer and the log line for a client that requests a transport which it may not use; `None` if it may
+/// use the transport. Shared memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
     let refused =
         |what: &str, hint: &str| Answer::Refused { what: what.to_owned(), hint: hint.to_owned() };
@@ -130,7 +130,7 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
             ),
             "it asked for an engine that works within one host only",
         )),
-        // An engine that is not offered to users may still run between two ends, to measure this program itself.
+        // A transport that is not offered to users may still run between two ends, to measure this program itself.
         Some(info) if info.is_alone() && info.offered => Some((
             refused(
                 &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
@@ -179,11 +179,11 @@ struct Session {
     limits: Limits,
     stop: Stop,
     epoch: Instant,
-    // Time limit of the session.
+    // Time at which the session must end.
     until: Instant,
 }
 
-/// A set that exists for the near end.
+/// A set that the near end has prepared.
 struct Held {
     plan: SetPlan,
     taken: Taken,
@@ -306,13 +306,13 @@ impl Session {
         }
     }
 
-    /// Returns the resources of all sets.
+    /// Returns the resources that all sets of this session use.
     fn taken(&self) -> Taken {
         let held = self.sets.values();
         held.fold(Taken::default(), |taken, held| taken.and(held.taken))
     }
 
-    /// Returns which limit to change if a set exceeds it; empty if none helps.
+    /// Returns a hint which limit to raise if a set exceeds it; empty if no change helps.
     fn hint(&self, wanted: Taken) -> String {
         match self.limits.descriptors {
             Some(descriptors) if wanted.streams > self.limits.plan.streams => format!(
@@ -323,20 +323,20 @@ impl Session {
         }
     }
 
-    /// Refuses a set that exceeds a limit, and logs it.
+    /// Refuses a set that exceeds a limit, and logs the refusal.
     fn not_allowed(&mut self, what: &str, hint: String) -> Result<(), Ended> {
         self.lines.say(&format!("{}: refused {what}", self.name));
         let what = format!("the server does not allow {what}");
         self.answer(&Answer::Refused { what, hint })
     }
 
-    /// Releases the resources of a finished set for other sessions.
+    /// Frees the resources of a finished set for other sessions.
     fn give_back(&self) {
         // A smaller demand than before never exceeds a limit.
         let _ = self.membership.take(self.taken(), &self.limits.plan);
     }
 
-    /// Logs each setting that a trial changes here.
+    /// Logs the setting of this host that a trial changes, if there is one.
     fn log_change(&self, plan: &SetPlan) {
         if let Some(change) = plan.knobs.host.filter(|change| change.side == Side::Far) {
             let (name, id) = (&self.name, change.setting.row().id);
@@ -400,24 +400,24 @@ impl Session {
         }
     }
 
-    /// Removes the sets of a step that could not run.
+    /// Releases the sets of a step that could not run.
     fn lose(&mut self, plan: &StepPlan) {
         for set in &plan.sets {
             self.release(*set);
         }
     }
 
-    /// Runs an armed step. When this returns early, the step is aborted by being dropped.
+    /// Runs an armed step and sends its readings. On an early return, `running` is dropped, which aborts the step.
     fn load(&mut self, plan: &StepPlan, mut running: Running) -> Result<(), Ended> {
         let length = plan.washout.duration() + plan.measure.duration();
         let load = self.membership.load();
         running.go();
         let began = self.now();
-        // When the session's time is over, its step ends too.
+        // When the session's time is over, the step ends too.
         let planned = Instant::now() + length + OVERTIME;
         let deadline = planned.min(self.until);
         self.answer(&Answer::Going { began })?;
-        let mut asked = false;
+        let mut requested = false;
         while !running.done(LOOK) {
             if self.stop.requested() {
                 return Err(ChannelError::Stopped.into());
@@ -425,7 +425,7 @@ impl Session {
             if let Some(message) = self.channel.try_receive()? {
                 match decode(&message)? {
                     Ask::Stop => running.stop(),
-                    Ask::Read => asked = true,
+                    Ask::Read => requested = true,
                     Ask::Ping => self.pong()?,
                     Ask::Bye => return Err(Ended::Bye),
                     other => return Err(out_of_turn(&other)),
@@ -440,13 +440,13 @@ impl Session {
         end.other_sessions = load.others();
         drop(load);
         self.done.add(&end);
-        while !asked {
-            // If this end has ended early, the other one continues as planned.
+        while !requested {
+            // If this end has ended early, the near end still continues as planned.
             let left = planned.saturating_duration_since(Instant::now()) + LAG;
             match self.ask("after this end had ended its step", left)? {
-                // The message was sent before the near end knew that the step had ended here.
+                // The near end sent this message before it knew that the step had ended at this end.
                 Ask::Stop => {}
-                Ask::Read => asked = true,
+                Ask::Read => requested = true,
                 Ask::Ping => self.pong()?,
                 Ask::Bye => return Err(Ended::Bye),
                 other => return Err(out_of_turn(&other)),

@@ -1,4 +1,4 @@
-//! Expected data connections of a session. The session's thread waits until the gate has admitted them.
+//! Waits of a session's thread for data connections, until the gate has admitted them.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use crate::peer::datagrams::{Configure, Meeting};
 use linerate_load::LoadError;
 use linerate_load::transport::{ConfigureEach, Datagrams, Lines};
 
-/// Time for the next data connection of a set to arrive; a few arrive at a time.
+/// Time within which the next data connection of a set must arrive. The near end opens several at the same time.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Waits for data connections that the gate admits.
@@ -21,7 +21,7 @@ pub(super) struct Waiter<'a> {
     pub(super) control: &'a TcpStream,
     pub(super) room: &'a Arc<Room>,
     pub(super) stop: &'a Stop,
-    /// Time limit of the session.
+    /// Time at which the session must end.
     pub(super) until: Instant,
 }
 
@@ -91,8 +91,8 @@ impl Lines for Waiter<'_> {
         of.accept(&line, self.stop, configure)
     }
 
-    /// Returns whether the server or the near end has given up. While the near end connects, it sends a message only
-    /// if it cancels.
+    /// Returns whether the server stops, the near end has cancelled, or the session's time is over. While the near end
+    /// connects, it sends a message only if it cancels.
     fn given_up(&self) -> bool {
         let mut fds =
             [PollFd::new(self.control, PollFlags::IN), PollFd::new(self.stop, PollFlags::IN)];

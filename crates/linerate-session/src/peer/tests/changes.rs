@@ -1,5 +1,5 @@
-//! Settings of the far host: changed only where its user allowed it, within bounds, and restored however the
-//! session ends.
+//! Tests of changes of the far host's settings: they are made only if its user allowed them, within bounds, and are
+//! undone however the session ends.
 
 use linerate_plan::SetPlan;
 use linerate_plan::change::{HostChange, Setting};
@@ -10,7 +10,7 @@ use super::sessions::{go_on, step, stream};
 use super::*;
 use crate::link::{Link, LinkError};
 
-/// A set whose connections want a setting of the far host changed.
+/// Returns a set that requests a change of a host setting.
 fn changed(id: u32, change: HostChange) -> SetPlan {
     let mut plan = stream(id, Direction::Forward, 1);
     plan.knobs.host = Some(change);
@@ -73,7 +73,7 @@ fn without_leave_nothing_is_changed() {
     assert!(what.contains("may not be changed"), "{what}");
     assert!(hint.contains("--allow-changes"), "{hint}");
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
-    // Nor on the near host, whose user did not allow it either.
+    // A change on the near host is refused too, because its user did not allow changes either.
     let side = Side::Near;
     refused(client.prepare(&changed(1, HostChange { side, ..larger() })));
     client.step(&step(&[0], 20), &mut go_on).unwrap();

@@ -1,4 +1,4 @@
-//! Datagrams of a session: which ones are accepted, and the readings of a session with them.
+//! Tests of a session's datagrams: which ones are accepted, and the readings of a session with datagrams.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -26,7 +26,7 @@ const fn of(secret: &Secret, stream: u32) -> Meeting<'_> {
     Meeting { secret, set: 3, stream }
 }
 
-/// A data connection, and a far end that waits at its place.
+/// Returns the near side of a data connection, and the thread of a far end that accepts on the other side.
 fn far() -> (TcpStream, JoinHandle<Result<Datagrams, LoadError>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -60,7 +60,7 @@ fn both_ends_meet_with_each_other_s_tags() {
     assert_ne!(near.own, near.other);
     let (near, far) = (UdpSocket::from(near.fd), UdpSocket::from(far.fd));
     near.send(b"there").unwrap();
-    // Knocks that were retransmitted may stand before it.
+    // Hellos that were sent again may be read before the payload.
     let mut room = [0; 64];
     far.set_read_timeout(Some(LONG)).unwrap();
     while far.recv(&mut room).unwrap() == KNOCK_LEN {}
@@ -91,7 +91,7 @@ fn a_knock_with_another_secret_stream_or_challenge_is_not_answered() {
         socket.send(&wrong).unwrap();
     }
     assert!(silent(&socket));
-    // The right one is, once; who repeats it from another port is not heard.
+    // The right hello is answered. The same hello from another port is not answered.
     socket.send(&right).unwrap();
     assert_eq!(socket.recv(&mut [0; 64]).unwrap(), KNOCK_LEN);
     let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -122,7 +122,7 @@ fn a_server_that_proves_nothing_gets_no_datagrams() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let place = Place { port: socket.local_addr().unwrap().port(), challenge: [5; 16] };
         line.write_all(&place.encode()).unwrap();
-        // It returns the datagrams that it receives, which proves nothing.
+        // This far end returns each datagram that it receives, which proves nothing.
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         let mut room = [0; 64];
         while let Ok((got, from)) = socket.recv_from(&mut room) {

@@ -1,4 +1,4 @@
-//! Strangers at the gate, and how each is treated.
+//! Tests of the gate with unauthenticated connections of every kind.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -103,7 +103,7 @@ fn what_is_not_linerate_is_closed_without_an_answer() {
         vec![0xFF; 10_000],
     ] {
         let mut stream = server.dial();
-        // The server may hang up before all of it is written.
+        // The server may close the connection before all bytes are written.
         let _ = stream.write_all(&bytes);
         assert!(ends(&stream, 0));
     }
@@ -139,7 +139,7 @@ fn the_budget_is_for_all_bytes_together() {
     let server = Harness::hasty(Duration::from_millis(300));
     let mut stream = server.dial();
     let mut sent = 0;
-    // A byte every now and then would last many times the budget.
+    // If a byte every now and then were enough, the connection would last many times its time limit.
     for byte in HELLO.encode() {
         if stream.write_all(&[byte]).is_err() {
             break;
@@ -189,7 +189,7 @@ fn a_crowd_from_one_address_loses_its_oldest() {
     let crowd: Vec<_> = (0..8).map(|_| server.dial()).collect();
     assert!(crowd[..4].iter().all(|s| ends(s, 0)));
     server.logged("too many connections without proof");
-    // The newest are still there, and a key still opens.
+    // The newest connections are still open, and a client with the key is still admitted.
     server.still_serves();
 }
 
@@ -197,7 +197,7 @@ fn a_crowd_from_one_address_loses_its_oldest() {
 fn a_stop_ends_an_idle_server_and_its_strangers() {
     let mut server = Harness::keyed();
     let mut stranger = server.dial();
-    // Once it has its answer it is inside, and no longer in the kernel's queue.
+    // Once the connection has its answer, the server has accepted it from the kernel's queue.
     stranger.write_all(&HELLO.encode()).unwrap();
     stranger.read_exact(&mut [0; REPLY_LEN]).unwrap();
     server.stop.request();
@@ -215,7 +215,7 @@ fn an_idle_server_sleeps() {
         let line = status.lines().find(|l| l.starts_with("voluntary_ctxt_switches"));
         line.unwrap().to_owned()
     };
-    // It may still be on its way to sleep.
+    // The gate's thread may not sleep yet.
     let mut before = switches();
     assert!(eventually(|| {
         thread::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Clients that hold the key and misbehave, or vanish, at every step of the protocol.
+//! Tests with clients that hold the key and misbehave, or vanish, at every step of the protocol.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use crate::peer::client::{RawDialler, hold};
 use crate::peer::handshake::Preamble;
 use linerate_load::transport::Lines;
 
-/// A session driven by hand.
+/// A session whose messages the test sends itself.
 struct Raw {
     channel: Channel,
     address: SocketAddr,
@@ -62,11 +62,12 @@ impl Raw {
         self.hear().unwrap()
     }
 
-    /// The server says why, and closes.
+    /// Asserts that the server sends the reason `why` and closes the session.
     fn is_thrown_out(&mut self, why: &str) {
         match self.hear() {
             Ok(Answer::Bye { what }) => assert!(what.contains(why), "{what}"),
-            // It had not read all that was sent, so that its last word was cut off.
+            // The server closed before it had read all that was sent,
+            // so the kernel discarded the server's last message.
             Err(ChannelError::Closed) => {}
             other => panic!("{other:?}"),
         }
@@ -107,7 +108,7 @@ impl Raw {
     }
 }
 
-/// A data connection up to the server's preamble.
+/// Opens a data connection and reads the server's reply; returns the preamble.
 fn data(server: &Harness) -> (TcpStream, Preamble) {
     let mut stream = server.dial();
     let hello = Hello { versions: VERSIONS, kind: Kind::Data };
@@ -118,7 +119,7 @@ fn data(server: &Harness) -> (TcpStream, Preamble) {
     (stream, Preamble { hello, reply })
 }
 
-/// Sends a claim; the server's proof, if it gave one.
+/// Sends a claim; returns the server's proof, or `None` if the server sent none.
 fn claim(mut stream: &TcpStream, claim: &[u8; CLAIM_LEN]) -> Option<[u8; PROOF_LEN]> {
     stream.write_all(claim).unwrap();
     let mut proof = [0; PROOF_LEN];
@@ -146,7 +147,7 @@ fn a_data_connection_needs_the_proof_of_its_own_session() {
     assert_eq!(attempt(nobody, &own.secret), None);
     server.logged("no such session");
     assert_eq!(attempt(own.claim(0, 0), &own.secret), Some(()));
-    // A second one for the same stream.
+    // A second claim for the same stream is refused.
     assert_eq!(attempt(own.claim(0, 0), &own.secret), None);
     assert_eq!(attempt(other.claim(0, 0), &other.secret), Some(()));
 }
@@ -192,7 +193,7 @@ fn messages_that_make_no_sense_end_the_session_alone() {
 fn a_message_too_large_ends_the_session() {
     let server = Harness::keyed();
     let mut raw = Raw::open(&server);
-    // The server may hang up before all of it is sent.
+    // The server may close the connection before all bytes are sent.
     let _ = raw.channel.send(&vec![0; 1 << 20], Instant::now() + LONG);
     assert!(eventually(|| server.server.sessions() == 0));
     server.logged("message of more than 65536 bytes");
@@ -207,7 +208,7 @@ fn bytes_that_are_not_sealed_end_the_session() {
     {
         let raw = Raw::open(&server);
         raw.channel.stream().write_all(bytes).unwrap();
-        // What is announced and does not come is waited for, but not longer than the client lives.
+        // The server waits for the announced bytes, but no longer than the client's connection exists.
         drop(raw);
         assert!(eventually(|| server.server.sessions() == 0));
     }
@@ -272,7 +273,7 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
         panic!("nobody allowed the change");
     };
     assert!(what.contains("may not be changed"), "{what}");
-    // One address may have half as many again as one session.
+    // All sessions of one address together may use one and a half times as much as one session.
     (0..4).for_each(|id| other.prepared(&quarter(id)));
     let one_more = other.ask(&Ask::Prepare { plan: quarter(4).into() });
     assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
@@ -296,14 +297,14 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
         assert_eq!(refused.is_none(), good, "{engine}: {refused:?}");
         if let Some(what) = refused {
             assert!(what.contains("in all sets of a session"), "{what}");
-            // 4 GiB, of which each receiver has a little over 2 MiB.
+            // A session may use 4 GiB, and each receiver takes a little over 2 MiB of them.
             assert!((24..32).contains(&prepared), "{prepared}");
         }
     }
 }
 
-/// A client that prepares round trips by connections, and makes no connection. Returns the server's answer
-/// after `tell`.
+/// Runs a client that prepares a set with a connection for each round trip, but opens no such connection. In the
+/// meantime `tell` runs. Returns the server's refusal.
 fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) -> String {
     let mut raw = Raw::open_for(server, "connect");
     let mut plan = stream(0, Direction::Forward, 1);
@@ -332,7 +333,7 @@ fn a_first_connection_is_not_waited_for_once_the_server_or_the_client_gives_up()
     assert!(stopped.contains("was given up"), "{stopped}");
 }
 
-/// A server whose answers must leave soon, and whose clients must soon ask for something.
+/// Starts a server with these time limits: for sending an answer, and for the client's next request.
 fn impatient(answer: Duration, idle: Duration) -> Harness {
     let limits = Limits { idle, answer, ..Limits::default() };
     Harness::start(Some(Key::generate()), limits)
@@ -343,7 +344,7 @@ fn a_client_that_asks_and_reads_no_answer_loses_its_session() {
     let server = impatient(Duration::from_millis(300), LONG);
     let mut raw = Raw::open(&server);
     let facts = Ask::Facts.encode().unwrap();
-    // Until neither end's kernel takes any more, and the server has closed the connection.
+    // Sends until the buffers of both ends are full and the server has closed the connection.
     while raw.channel.send(&facts, Instant::now() + LONG).is_ok() {}
     assert!(eventually(|| server.server.sessions() == 0));
     server.logged("the client read no answer for 300 ms");
@@ -359,14 +360,14 @@ fn a_client_that_asks_for_readings_and_reads_none_loses_its_session() {
     assert!(matches!(raw.ask(&Ask::Step { plan }), Answer::Armed));
     assert!(matches!(raw.ask(&Ask::Go), Answer::Going { .. }));
     raw.tell(&Ask::Read);
-    // Without them the step is over.
+    // Without its data connections, the step is over.
     drop(lines);
     assert!(eventually(|| server.server.sessions() == 0));
     server.logged("the client sent no request for 1 s after the last answer");
     server.still_serves();
 }
 
-/// How far a client goes before it vanishes.
+/// Stage of the protocol at which a client vanishes.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Stage {
     Dialled,
@@ -398,7 +399,7 @@ const STAGES: [Stage; 12] = [
     Stage::Reading,
 ];
 
-/// Goes so far and vanishes: in silence (FIN), or with a reset as a crash makes it.
+/// Runs a client up to `stage`, and closes its connections: in order (FIN), or with a reset, as after a crash.
 fn vanish(server: &Harness, stage: Stage, direction: Direction, reset: bool) {
     let cut = |stream: &TcpStream| {
         let linger = reset.then_some(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Tests over real sockets on loopback. None asserts an absolute time: waits have generous limits, and only
-//! events are compared.
+//! Tests over real sockets on loopback. No test asserts an absolute
+//! time: waits have generous limits, and only events are compared.
 
 mod changes;
 mod datagrams;
@@ -28,10 +28,10 @@ use super::{PeerError, Stop};
 use linerate_host::change::Ledger;
 use linerate_host::{Machine, Query, SocketQuery};
 
-/// Long enough for anything that should happen at all.
+/// Long enough for anything that should happen at all on a busy machine.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A machine that answers nothing but its boot id.
+/// A machine that answers only the query for its boot id.
 struct Blank(&'static str);
 
 impl Machine for Blank {
@@ -52,7 +52,7 @@ impl Machine for Blank {
     }
 }
 
-/// A server on loopback that ends with the test.
+/// A server on loopback, which is stopped when this value is dropped.
 struct Harness {
     server: Arc<Server>,
     address: SocketAddr,
@@ -60,7 +60,7 @@ struct Harness {
     stop: Stop,
     lines: Arc<Mutex<Vec<String>>>,
     thread: Option<JoinHandle<()>>,
-    // Thread id of the gate.
+    // Id of the thread that runs the gate.
     gate: rustix::thread::Pid,
 }
 
@@ -69,7 +69,7 @@ impl Harness {
         Self::listen(vec![IpAddr::from(Ipv4Addr::LOCALHOST)], key, limits, None)
     }
 
-    /// Runs may change settings here.
+    /// Starts a server on which trials may change settings.
     fn changeable(ledger: Ledger) -> Self {
         let here = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
         let key = Some(Key::generate());
@@ -97,11 +97,11 @@ impl Harness {
         })
         .unwrap();
         let (server, stop) = (Arc::new(server), Stop::new().unwrap());
-        let (runner, asked) = (Arc::clone(&server), stop.clone());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (runner, requested) = (Arc::clone(&server), stop.clone());
+        let (tell, reported) = std::sync::mpsc::channel();
         let thread = thread::spawn(move || {
             tell.send(rustix::thread::gettid()).unwrap();
-            runner.run(&asked).unwrap();
+            runner.run(&requested).unwrap();
         });
         Self {
             address: server.addresses()[0],
@@ -110,7 +110,7 @@ impl Harness {
             stop,
             lines,
             thread: Some(thread),
-            gate: told.recv().unwrap(),
+            gate: reported.recv().unwrap(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Harness {
         Self::start(Some(Key::generate()), Limits::default())
     }
 
-    /// Strangers have little time here.
+    /// Starts a server that gives connections only the time `proof` to authenticate themselves.
     fn hasty(proof: Duration) -> Self {
         let limits = Limits { proof, ..Limits::default() };
         Self::start(Some(Key::generate()), limits)
@@ -140,7 +140,7 @@ impl Harness {
         Client::connect(&self.options(key))
     }
 
-    /// The kernel's file about the gate's thread.
+    /// Returns the path of the kernel's status file for the gate's thread.
     fn task(&self) -> String {
         format!("/proc/self/task/{}/status", self.gate.as_raw_nonzero())
     }
@@ -151,14 +151,14 @@ impl Harness {
         stream
     }
 
-    /// Waits for a log line.
+    /// Waits for a log line that contains `part`.
     fn logged(&self, part: &str) {
         let seen = || self.lines.lock().unwrap().iter().any(|l| l.contains(part));
         assert!(eventually(seen), "no `{part}` in {:?}", self.lines.lock().unwrap());
     }
 
-    /// Checks that it still admits clients with the key. A server with short time limits is too strict for a
-    /// machine that stands still, so it is asked again.
+    /// Asserts that the server still admits clients with the key. A server with short time limits may reject one if
+    /// this machine stands still, so the check is repeated.
     fn still_serves(&self) {
         let (target, key) = (target(self.address), self.key.as_ref().unwrap());
         assert!(eventually(|| { super::client::verify(&target, None, key).is_ok() }));
@@ -192,7 +192,7 @@ fn eventually(mut what: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether the other side ends the connection after at most `most` bytes.
+/// Returns whether the other side closes the connection after at most `most` bytes.
 fn ends(mut stream: &TcpStream, most: usize) -> bool {
     let mut said = Vec::new();
     match stream.read_to_end(&mut said) {

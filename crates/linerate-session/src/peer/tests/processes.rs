@@ -1,4 +1,4 @@
-//! Who may share memory with a server.
+//! Tests of which processes may share memory with a server.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A far end that answers a byte at a time.
+//! Tests with a far end whose answers arrive one byte at a time.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpListener};
@@ -10,11 +10,11 @@ use super::sessions::{step, stream};
 use super::*;
 use crate::link::{Link, StepControl};
 
-/// Time between two bytes of a trickle. At this rate, the readings of a step would take minutes.
+/// Time between two bytes once the relay slows down. At this rate, the readings of a step would take minutes.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// Relays connections to and from the server. Once `trickles` is set, it passes the server's bytes one at a
-/// time.
+/// Relays connections to and from the server. Once `trickles`
+/// is set, the relay passes the server's bytes one at a time.
 struct Relay {
     address: SocketAddr,
     trickles: Arc<AtomicBool>,
@@ -73,7 +73,7 @@ fn readings_that_trickle_hold_nobody_who_wants_to_stop() {
     let began = Instant::now();
     let step = client.step(&step(&[0], 200), &mut |_| {
         relay.trickles.store(true, Ordering::Relaxed);
-        // Long after the end of the step: some of its readings have come.
+        // By now the step ended long ago, and only a part of its readings has arrived.
         if began.elapsed() < Duration::from_secs(2) {
             StepControl::Continue
         } else {

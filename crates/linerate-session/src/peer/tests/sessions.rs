@@ -1,4 +1,4 @@
-//! Sessions that go as they should.
+//! Tests of sessions in which nothing goes wrong.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,7 +40,7 @@ fn sums(end: &EndReadings, set: u32) -> (u64, u64) {
     totals.fold((0, 0), |(s, r), t| (s + t.sent, r + t.received))
 }
 
-/// Everything that one end sent has arrived at the other, to the byte.
+/// Asserts that every byte that one end sent was received by the other end.
 fn balanced(step: &Step, set: u32, direction: Direction) {
     assert_eq!(step.trouble, None);
     let [near, far] = &step.ends[..] else {
@@ -74,7 +74,7 @@ fn payload_flows_each_way_and_both_at_once() {
     client.release(0).unwrap();
     let refused = client.step(&step(&[0, 1], 100), &mut go_on);
     assert!(matches!(refused, Err(LinkError::Refused { .. })));
-    // The refusal did no harm.
+    // The refused step does no harm: set 1 can still be used.
     let step = client.step(&step(&[1], 100), &mut go_on).unwrap();
     balanced(&step, 1, Direction::Reverse);
     drop(client);
@@ -147,7 +147,7 @@ fn a_step_that_measured_enough_ends_in_order_at_both_ends() {
         });
         let step = step.unwrap();
         balanced(&step, id, direction);
-        // Whole ticks of 20 ms until then.
+        // The measured time consists of whole ticks of 20 ms.
         let (measured, enough) = (step.plan.measure.0, enough.unwrap().0);
         assert_eq!(measured, enough / 20_000_000 * 20_000_000);
         for end in &step.ends {
@@ -175,7 +175,7 @@ fn an_interrupt_ends_the_dialling_and_the_session() {
 #[test]
 fn plans_beyond_the_limits_are_refused_and_the_session_goes_on() {
     let mut limits = Limits::default();
-    // So few that any machine has descriptors for them.
+    // So few streams that any machine has enough file descriptors for them.
     limits.plan.streams = 100;
     let server = Harness::start(Some(Key::generate()), limits);
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
@@ -211,11 +211,11 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
     let plan = stream(0, Direction::Forward, 1100);
     let set = client.prepare(&plan).unwrap();
-    // Otherwise no trial with this many streams would count.
+    // With a gap, no trial with this many streams would count.
     assert!(set.ends.iter().all(|end| end.gaps.is_empty()));
     let tcp = transport("tcp").unwrap();
-    let told = tcp.check(Side::Near, &HostFacts::default(), &plan);
-    let why = told.iter().find(|n| n.gap.what == "set.sockets");
+    let reported = tcp.check(Side::Near, &HostFacts::default(), &plan);
+    let why = reported.iter().find(|n| n.gap.what == "set.sockets");
     let why = &why.expect("it is told").gap.why;
     assert!(why.contains("550 of 1100 connections"), "{why}");
     let step = client.step(&step(&[0], 300), &mut go_on).unwrap();
@@ -235,7 +235,7 @@ fn an_engine_that_is_not_there_is_refused_in_words() {
     };
     assert!(error.to_string().contains("it has no engine `warp`"), "{error}");
     assert_eq!(hint, "update linerate on the far host");
-    // An older server goes on for those who ask what it has.
+    // An older server still serves clients that request a transport that it has.
     let options = server.options(server.key.as_ref());
     Client::connect(&options).expect("a session");
 }
@@ -306,7 +306,7 @@ fn the_wildcard_serves_both_families() {
         client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
         let step = client.step(&step(&[0], 50), &mut go_on).unwrap();
         balanced(&step, 0, Direction::Forward);
-        // The log shows an IPv4 client as one, although its socket is of IPv6.
+        // The log shows an IPv4 client with its IPv4 address, although its socket is an IPv6 socket.
         server.logged(&format!("{host}: session "));
     }
 }
@@ -321,7 +321,7 @@ fn what_all_sessions_take_is_bounded_and_what_one_gives_back_others_may_take() {
     first.prepare(&set(0, 2)).unwrap();
     first.prepare(&set(1, 2)).unwrap();
     second.prepare(&set(0, 2)).unwrap();
-    // From one address half as many again as one session may take.
+    // All sessions of one address together may use one and a half times as much as one session.
     let refused = second.prepare(&set(1, 1));
     let Err(LinkError::Refused { what, hint, .. }) = refused else {
         panic!("{refused:?}");

@@ -1,4 +1,4 @@
-//! Servers that are stopped, at every step of the protocol.
+//! Tests of servers that are stopped, at every step of the protocol.
 
 use linerate_plan::path::{Direction, Side};
 
@@ -27,7 +27,7 @@ fn between_requests() {
     assert!(eventually(|| server.server.sessions() == 0));
     let what = lost(client.release(0));
     assert!(what.contains("127.0.0.1"), "{what}");
-    // For good, and at once.
+    // The session stays lost, and each later request fails at once.
     assert_eq!(lost(client.prepare(&stream(1, Direction::Forward, 1))), what);
     assert_eq!(lost(client.step(&step(&[0], 50), &mut go_on)), what);
 }

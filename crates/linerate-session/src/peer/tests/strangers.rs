@@ -1,4 +1,4 @@
-//! What a client says about things that are not the server it looks for.
+//! Tests of what a client reports about services that are not the server that it expects.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use crate::link::LinkError;
 use crate::peer::address::Family;
 use crate::peer::handshake::{MESSAGE_LEN, random, status};
 
-/// Connects to a service that reads the hello and then runs `service`.
+/// Connects to a service that reads the hello and then runs `service`; returns the client's error.
 fn meet(service: impl FnOnce(TcpStream) + Send + 'static) -> PeerError {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -139,10 +139,10 @@ fn nobody_there_and_nowhere_to_go_are_told_apart() {
 fn a_service_that_says_nothing_is_not_waited_for_once_the_user_stops() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = target(listener.local_addr().unwrap());
-    let asked = std::cell::Cell::new(0);
+    let requested = std::cell::Cell::new(0);
     let stopped = || {
-        asked.set(asked.get() + 1);
-        asked.get() > 2
+        requested.set(requested.get() + 1);
+        requested.get() > 2
     };
     let error = attempt_unless(&target, None, &stopped);
     assert!(matches!(error, PeerError::Interrupted), "{error:?}");

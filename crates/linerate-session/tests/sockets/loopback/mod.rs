@@ -1,4 +1,4 @@
-//! Steps over real sockets on loopback.
+//! Tests of steps over real TCP sockets on loopback.
 
 mod played;
 
@@ -29,7 +29,7 @@ fn table<'a>(end: &'a EndReadings, source: &str, subject: &str) -> &'a Table {
     found.unwrap_or_else(|| panic!("no table {source} {subject}"))
 }
 
-/// Bytes per second between the first row after the wash-out and the last.
+/// Returns the bytes per second between the first row after the washout and the last row.
 fn rate(end: &EndReadings, subject: &str) -> f64 {
     let table = table(end, "worker", subject);
     let bytes = table.column(WORKER_BYTES).unwrap();
@@ -37,7 +37,7 @@ fn rate(end: &EndReadings, subject: &str) -> f64 {
     (bytes[last] - bytes[1]) as f64 * 1e9 / (table.at[last] - table.at[1]) as f64
 }
 
-/// What is begun is sent to its end: of large writes at a slow pace that would be many seconds' worth.
+/// A write that has begun is completed. At a slow pace, a large write would otherwise last many seconds.
 #[test]
 fn a_slow_pace_ends_in_order_however_large_the_writes() {
     let mut pair = Pair::new();
@@ -126,7 +126,7 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let worker = table(end, "worker", subject);
         assert_eq!(worker.at[0], 0);
         let planned = [50, 100, 150, 200, 250].map(|ms| ms * 1_000_000);
-        // A row that would be taken when the next one is due is skipped, as happens on a busy machine.
+        // A row that is still due when the next one is due is skipped, as happens on a busy machine.
         assert!((3..=1 + planned.len()).contains(&worker.at.len()));
         assert!(worker.at[1..].iter().zip(planned).all(|(at, p)| *at >= p));
         assert_eq!(worker.column(WORKER_BYTES).unwrap()[0], 0);
@@ -227,7 +227,7 @@ fn a_step_that_was_never_let_go_moves_nothing() {
     assert_eq!((readings.totals[0].sent, readings.totals[0].complete), (0, false));
 }
 
-/// The best rates of sets 0 and 1, measured in turn: others use this machine too.
+/// Returns the best rates of sets 0 and 1, measured in turn, because other programs use this machine too.
 fn best_rates(pair: &mut Pair) -> [f64; 2] {
     let mut best = [0.0; 2];
     for slice in 0..6 {
@@ -240,16 +240,16 @@ fn best_rates(pair: &mut Pair) -> [f64; 2] {
     best
 }
 
-/// Whether the ratio of the first rate to the second is within `factor`.
+/// Checks whether the ratio of the first rate to the second is within `factor`.
 fn differ_by(rates: [f64; 2], factor: &Range<f64>) -> Result<(), String> {
     let is_so = factor.contains(&(rates[0] / rates[1]));
     is_so.then_some(()).ok_or_else(|| format!("{rates:?}"))
 }
 
-/// Checks the ratio of the rate of set 0 to that of set 1.
+/// Checks whether the ratio of the rate of set 0 to that of set 1 is within `factor`.
 fn rates_differ_by(pair: &mut Pair, factor: &Range<f64>) {
     ask(&pair.turn(), || differ_by(best_rates(pair), factor));
-    // Planted: sets that do not differ.
+    // Planted: the rates of two sets that do not differ.
     assert!(differ_by([1e9; 2], factor).is_err());
 }
 
@@ -274,7 +274,7 @@ fn a_window_clamp_holds_while_payload_flows() {
     for (id, knobs) in [(0, clamped), (1, Knobs::default())] {
         pair.connect(&stream(id, Direction::Forward, knobs));
     }
-    // A machine that stood still may have left rows out.
+    // If this machine stood still, rows may be missing, so the step is repeated.
     let mut largest = |id| loop {
         let ends = pair.run(&step(&[id], 100, 200, 20));
         let tcp = table(&ends[0], "tcp", &format!("s{id}/0"));
@@ -295,7 +295,7 @@ fn extra_work_on_the_thread_that_binds_costs_goodput() {
         extra_work: ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: ps },
         ..Knobs::default()
     };
-    // 8 ns per byte leave 1 Gb/s at most, 16 ns half of it.
+    // Work of 8 ns per byte permits 1 Gb/s at most; 16 ns permit half of it.
     for (id, ps) in [(0, 8_000), (1, 16_000)] {
         pair.connect(&stream(id, Direction::Forward, work(ps)));
     }
@@ -315,7 +315,7 @@ fn round_trips_are_counted_and_timed() {
     let counts = &near.latencies[0].counts;
     assert!(counts.windows(2).all(|w| w[0].0 < w[1].0));
     let timed: u64 = counts.iter().map(|(_, n)| n).sum();
-    // The wash-out is not timed.
+    // Operations in the washout are not timed.
     assert!(timed > 0 && timed < bytes / 100, "{timed} of {}", bytes / 100);
 }
 
@@ -323,13 +323,13 @@ fn round_trips_are_counted_and_timed() {
 fn paced_round_trips_keep_to_their_schedule() {
     let mut pair = Pair::new();
     pair.connect(&ping_pong(0, 64, Nanos::from_millis(5)));
-    // 120 are due in 600 ms, of which a machine that stands still loses some.
+    // In 600 ms, 120 round trips are due; a machine that stands still loses some of them.
     let enough = |trips: u64| (trips >= 60).then_some(()).ok_or_else(|| trips.to_string());
     ask(&pair.turn(), || {
         let began = Instant::now();
         let ends = pair.run(&step(&[0], 100, 500, 50));
         let trips = assert_exact(&ends) / 64;
-        // What was not due is never sent; runs add at most two.
+        // A round trip that is not due is never sent. The two steps around it add at most two.
         let due = began.elapsed().as_millis() as u64 / 5;
         assert!(trips <= due + 2, "{trips} of {due}");
         enough(trips)
@@ -404,10 +404,10 @@ fn what_is_not_there_is_refused() {
     assert!(end(Side::Near, "nosuch").prepare(&plan).is_err());
 }
 
-/// The columns of each table, by its source and subject.
+/// The columns of each table at both ends, with the table's source and subject.
 type Tables = [Vec<(String, String, Vec<Column>)>; 2];
 
-/// Whether both ends replay what they measured.
+/// Checks whether a replay gives the same tables at both ends as the measurement.
 fn is_replayed(replayed: &Tables, live: &Tables) -> Result<(), String> {
     let same = replayed == live;
     same.then_some(()).ok_or_else(|| format!("{replayed:?}\n{live:?}"))
@@ -423,7 +423,7 @@ fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
         pair.connect(&stream(0, Direction::Forward, knobs));
         pair.run(&step(&[0], 0, 300, 100)).map(|end| {
             let tables = end.tables.into_iter();
-            // Times are those of the clock, which goes on.
+            // Times of rows are left out, because the clock continues in the replay.
             tables
                 .filter(|t| t.source == "tcp" || t.source == "socket")
                 .map(|t| (t.source, t.subject, t.columns))
@@ -439,12 +439,12 @@ fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
         assert!(tables.iter().any(|(_, _, columns)| moved(columns)));
         assert_eq!(captured.sockets.len(), 8, "four questions about each stream");
     }
-    // A machine that stands still leaves rows out of what is replayed.
+    // If this machine stands still, rows are missing in the replay, so it is repeated.
     ask(&turn, || {
         let replay = |c: &Captured| Arc::new(Replay::new(c.clone())) as Arc<dyn Machine>;
         is_replayed(&measured(captured.each_ref().map(replay)), &live)
     });
-    // Planted: a table without its last row.
+    // Planted: a table whose last row is missing.
     let mut short = live.clone();
     for column in &mut short[1][0].2 {
         column.values.pop();

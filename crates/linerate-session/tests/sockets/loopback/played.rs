@@ -1,4 +1,4 @@
-//! Far ends that a test plays by itself: they die, fall silent, or say what linerate never would.
+//! Tests with far ends that are threads of the test: they die, stop sending, or send what linerate never would.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use linerate_test::turn;
 use super::table;
 use crate::support::{Dial, HERE, end, step, stream};
 
-/// A near end whose far end is played by `far`, on a thread.
+/// Runs a near end against `far`, which is a thread of the test; returns the near readings.
 fn against(direction: Direction, far: impl FnOnce(TcpStream) + Send + 'static) -> EndReadings {
     let _turn = turn();
     let listener = TcpListener::bind((HERE, 0)).unwrap();
@@ -73,13 +73,13 @@ fn a_total_that_does_not_fit_is_a_gap() {
 
 #[test]
 fn a_silent_peer_is_given_up_after_the_drain() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, reported) = std::sync::mpsc::channel();
     let far = move |far: TcpStream| {
-        // Open until the near end has given up: only then is the connection handed out.
+        // The connection stays open until the near end has given up, because only then is it received and dropped.
         tell.send(far).unwrap();
     };
     let readings = against(Direction::Reverse, far);
-    drop(told);
+    drop(reported);
     assert!(!readings.totals[0].complete);
     assert!(readings.gaps.last().unwrap().why.contains("3 s"));
 }
@@ -107,7 +107,7 @@ fn a_receive_takes_all_that_is_there_however_short_the_runs() {
         }
         runs.extend(Mark::End(10_000).encode());
         far.write_all(&runs).unwrap();
-        // The near end shuts nothing down by itself; wait for it to let go.
+        // The near end closes nothing by itself before its step is over, so wait until it does.
         let _ = far.read(&mut [0; 1]);
     });
     assert!(readings.totals[0].complete, "{:?}", readings.gaps);

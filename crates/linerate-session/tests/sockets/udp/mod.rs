@@ -1,5 +1,5 @@
-//! Steps of datagrams over real sockets on loopback, with a relay between them that loses, doubles and
-//! reorders, and with strangers that send to them.
+//! Tests of steps with datagrams over real sockets on loopback. A relay between the ends loses, duplicates and reorders
+//! datagrams, and other senders send to the ends.
 
 mod pair;
 mod relay;
@@ -27,7 +27,7 @@ use crate::support::{end, eventually, ping_pong, step, stream};
 use pair::{FAR, Given, NEAR, Pair, given, lite, socket};
 use relay::{Relay, What, payload};
 
-/// The last value of a column of the first stream.
+/// Returns the last value of a column of the first stream.
 fn last(end: &EndReadings, metric: Metric) -> i64 {
     let table = end.tables.iter().find(|t| t.source == "udp");
     let column = table.and_then(|t| t.column(metric));
@@ -54,7 +54,7 @@ fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
             let knobs = Knobs { streams, write_size: Bytes(size as u64), ..Knobs::default() };
             let made = pair.connect(&stream(id, direction, knobs));
             assert!(made.iter().any(|end| end.write_size == size as u64));
-            // Warm sets serve more than one step.
+            // A set that has run a step can run another one.
             for _ in 0..2 {
                 let ends = pair.run(&step(&[id], 10, 60, 20));
                 ended(&ends);
@@ -77,7 +77,8 @@ fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
 #[test]
 fn a_rate_that_both_ends_keep_up_with_loses_nothing() {
     let mut pair = Pair::new();
-    // A rate so low that a receiver which waits a second for its CPU has room for the arrivals meanwhile.
+    // The rate is so low that the receive buffer holds everything
+    // that arrives while the receiver waits a second for its CPU.
     pair.connect(&stream(0, Direction::Forward, paced(1000, 2)));
     let ends = pair.run(&step(&[0], 50, 400, 50));
     ended(&ends);
@@ -96,8 +97,8 @@ fn pacing_bites_in_proportion() {
     for (id, megabits) in [(0, 80), (1, 20)] {
         pair.connect(&stream(id, Direction::Forward, paced(500, megabits)));
     }
-    // A sender that waits for its CPU makes up for a millisecond only: no more is sent than is due, and what is
-    // sent follows the pace.
+    // A sender that had to wait for its CPU catches up on one millisecond only. So it never sends more than is due, and
+    // the sent payload follows the pace.
     let turn = pair.turn();
     let mut sent = |sets: [(u32, f64); 2]| {
         sets.map(|(id, rate)| {
@@ -115,7 +116,7 @@ fn pacing_bites_in_proportion() {
         more.then_some(()).ok_or_else(|| format!("{sent:?}"))
     };
     ask(&turn, || follows(sent([(0, 80e6), (1, 20e6)])));
-    // Planted: both send at the same pace.
+    // Planted: two senders with the same pace.
     assert!(follows([1e6; 2]).is_err());
 }
 
@@ -139,7 +140,7 @@ fn what_a_path_loses_doubles_and_reorders_is_told_apart() {
         lost = now;
         let far = &ends[1];
         let datagrams = last(far, UDP_DATAGRAMS);
-        // A tenth each, of about 250; the last row is read a moment before the end.
+        // Each is a tenth of about 250 datagrams. The last row is read a moment before the end.
         for metric in [UDP_LOST, UDP_REORDERED, UDP_DUPLICATED] {
             let share = last(far, metric) as f64 / datagrams as f64;
             assert!((0.05..0.2).contains(&share), "{} {share}", metric.name);
@@ -164,7 +165,7 @@ fn a_step_ends_in_order_though_most_marks_are_lost() {
     }
 }
 
-/// A far end that receives from sockets that are played by `near`.
+/// Runs a far end against `near`, which sends to it from a thread of the test; returns the far readings.
 fn against(near: impl FnOnce(&UdpSocket, SocketAddr) + Send + 'static) -> EndReadings {
     let _turn = turn();
     let (mine, theirs) = (socket(), socket());
@@ -183,7 +184,7 @@ fn against(near: impl FnOnce(&UdpSocket, SocketAddr) + Send + 'static) -> EndRea
         mine
     });
     let readings = running.finish();
-    // Its socket stays open until then, or the far end would get an ICMP error.
+    // The sender's socket stays open until the far end has finished; otherwise the far end would get an ICMP error.
     drop(player.join().unwrap());
     readings
 }
@@ -216,9 +217,9 @@ fn what_is_not_of_the_stream_is_dropped_and_counted() {
         for stray in &strays {
             near.send(stray).unwrap();
         }
-        // The kernel drops what comes from any other address.
+        // The kernel drops datagrams from any other address.
         socket().send_to(&datagram(Kind::Payload, 0, 1, 100), place).unwrap();
-        // Somebody on the path who sends again what passed.
+        // An attacker on the path repeats a datagram, or one with its number.
         near.send(&datagram(Kind::Payload, 0, 0, 100)).unwrap();
         near.send(&datagram(Kind::Payload, 0, 2, 50)).unwrap();
         thread::sleep(Duration::from_millis(400));
@@ -326,7 +327,7 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
             }
             // Planted: a check must not accept loss as none.
             assert!(has_all(found).is_err(), "{found:?}");
-            // Every fifth.
+            // Every fifth message is lost.
             let share = found.lost as f64 / (found.lost + unread) as f64;
             assert!((0.1..0.3).contains(&share), "{share}");
             Ok(())
@@ -334,14 +335,15 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
     }
 }
 
-/// Whether nothing was lost on the way. The last message of a step may be answered too late; a machine that stands still
-/// at its end answers several too late.
+/// Checks whether no message was lost on the path. The last message of a step may be answered too late, and several may
+/// be if this machine stands still at the end of the step.
 fn has_all(found: &Histogram) -> Result<(), String> {
     let lost = found.lost;
     (lost <= 1).then_some(()).ok_or_else(|| format!("{lost} were lost"))
 }
 
-/// The near end sends at a rate to a socket of the test, which is gone for a while in the middle.
+/// Runs a near end that sends at a pace to a socket of the test.
+/// This socket is closed for the time `gone` in the middle.
 fn refused_for(gone: Duration) -> EndReadings {
     let _turn = turn();
     let (mine, theirs) = (socket(), socket());
@@ -405,8 +407,8 @@ fn where_the_kernel_cuts_no_messages_each_datagram_goes_on_its_own_which_is_told
         let ends = pair.run(&step(&[id], 20, 300, 20));
         ended(&ends);
         assert!(ends[1].totals[0].received > 0, "{:?}", ends[0].gaps);
-        let told = |gap: &Gap| gap.what == "set.segmentation";
-        assert_eq!(ends[0].gaps.iter().any(told), uncut, "{:?}", ends[0].gaps);
+        let result_of = |gap: &Gap| gap.what == "set.segmentation";
+        assert_eq!(ends[0].gaps.iter().any(result_of), uncut, "{:?}", ends[0].gaps);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Two ends whose datagrams go over sockets that the test made.
+//! Two ends whose datagrams are sent over sockets that the test made.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use crate::support::{HERE, end};
 pub(super) const NEAR: u64 = 0x1111_2222_3333_4444;
 pub(super) const FAR: u64 = 0x5555_6666_7777_8888;
 
-/// Sockets that were connected by the test, one for each stream.
+/// Passes sockets that the test has connected, one for each stream, to an end.
 pub(super) struct Given(pub(super) Vec<Datagrams>);
 
 impl Lines for Given {
@@ -43,8 +43,9 @@ pub(super) fn socket() -> UdpSocket {
     UdpSocket::bind((HERE, 0)).unwrap()
 }
 
-/// A UDP-Lite socket. The kernel accepts the option but does not split its messages, and reports this (EIO)
-/// when they are sent, as on a route that encrypts. `None` where the kernel has no UDP-Lite.
+/// Makes a UDP-Lite socket. The kernel accepts the option for segmentation, but
+/// does not segment the messages of this socket. It reports this as EIO when they
+/// are sent, as on a route that encrypts. `None` if the kernel has no UDP-Lite.
 pub(super) fn lite() -> Option<UdpSocket> {
     let made = net::socket(AddressFamily::INET, SocketType::DGRAM, Some(ipproto::UDPLITE));
     let fd = made.ok()?;
@@ -60,7 +61,7 @@ pub(super) fn given(socket: UdpSocket, side: Side) -> Datagrams {
     Datagrams { fd: socket.into(), own, other }
 }
 
-/// Both ends, and the machine to themselves.
+/// Both ends of a path, and the turn during which no other test uses this machine.
 pub(super) struct Pair {
     pub(super) near: LocalEnd,
     pub(super) far: LocalEnd,
@@ -88,7 +89,7 @@ impl Pair {
         self.over(plan, near, far)
     }
 
-    /// One stream, over these sockets.
+    /// Connects a set with one stream over these two sockets.
     pub(super) fn between(&mut self, plan: &SetPlan, ends: [UdpSocket; 2]) -> [SetEnd; 2] {
         let [near, far] = ends;
         near.connect(far.local_addr().unwrap()).unwrap();
@@ -97,7 +98,7 @@ impl Pair {
         self.over(plan, vec![near], vec![far])
     }
 
-    /// Through a relay, one stream.
+    /// Connects a set with one stream through a relay.
     pub(super) fn relayed(&mut self, plan: &SetPlan, relay: &Relay) -> [SetEnd; 2] {
         let (near, far) = relay.ends.each_ref().map(|s| s.try_clone().unwrap()).into();
         self.over(plan, vec![given(near, Side::Near)], vec![given(far, Side::Far)])

@@ -1,4 +1,4 @@
-//! A third party between two ends, which loses, doubles and holds back what it likes.
+//! A relay between two ends, which loses, duplicates and delays datagrams.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use linerate_plan::path::Side;
 
 use super::pair::{NEAR, socket};
 
-/// What a relay does with the n-th datagram that it gets from the near end, or from the far one.
+/// Decides what a relay does with the n-th datagram that it receives from the end `side`.
 pub(super) type Fate = fn(side: Side, n: u64, bytes: &[u8]) -> What;
 
 #[derive(Clone, Copy)]
@@ -19,15 +19,15 @@ pub(super) enum What {
     Pass,
     Lose,
     Double,
-    /// Passes behind the next one.
+    /// Sends the datagram after the next one.
     Hold,
 }
 
-/// Two sockets that reach each other through a third party only.
+/// A relay, and the sockets of two ends that reach each other only through it.
 pub(super) struct Relay {
     pub(super) ends: [UdpSocket; 2],
     stop: Arc<AtomicBool>,
-    /// Datagrams of payload that it lost.
+    /// Number of datagrams with payload that the relay lost.
     pub(super) lost: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }

@@ -1,4 +1,4 @@
-//! Measurements made up for goldens.
+//! Invented measurements for snapshot tests.
 
 use linerate_facts::Gap;
 use linerate_facts::memory::Channels;
@@ -16,10 +16,10 @@ use linerate_units::{Bytes, Nanos, Rate, Transfers};
 
 use super::{Connections, Probe};
 
-/// The subject of a table, with its columns as they are at the end; `N` stands for the set.
+/// The subject of a table, and the last value of each of its columns; `N` stands for the number of the set.
 type Row<'a> = (&'a str, &'a [(Metric, i64)]);
 
-/// What an iperf3 server reports of a direction, over the time that counts of a kept step.
+/// What an iperf3 server would report of a direction, over the measured time of a stored step.
 fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> EndReadings {
     let from = step.plan.washout.0;
     let end = from + step.plan.measure.0;
@@ -38,18 +38,18 @@ fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> En
         at: vec![from, end],
         columns: columns.iter().map(column).collect(),
     };
-    let told = |what: &str, why: &str, hint: &str| Gap {
+    let result_of = |what: &str, why: &str, hint: &str| Gap {
         what: what.to_owned(),
         why: why.to_owned(),
         hint: hint.to_owned(),
     };
-    let order = told(
+    let order = result_of(
         "order of datagrams",
         "an iperf3 server does not report which datagrams arrived out of order or twice",
         "",
     );
     let datagrams = rows.iter().any(|(_, row)| row[0].0.source == "udp");
-    let never = told(
+    let never = result_of(
         "sockets, CPUs and ports of the far end",
         "iperf3 does not report them",
         "run `linerate serve` there, and leave out iperf3://",
@@ -63,7 +63,7 @@ fn reported(step: &Step, set: u32, direction: Direction, rows: &[Row<'_>]) -> En
     }
 }
 
-/// The near end of a kept step, with an iperf3 server as the far one.
+/// The near end of a stored step, with an iperf3 server as the far end.
 fn foreign(mut record: Record, direction: Direction, rows: &[Row<'_>]) -> Record {
     record.hosts.truncate(1);
     record.start.plan.peer = Some("iperf3://brook".to_owned());
@@ -77,7 +77,7 @@ fn foreign(mut record: Record, direction: Direction, rows: &[Row<'_>]) -> Record
     record
 }
 
-/// The same step as if its ends had been the other way round.
+/// A step with its two ends exchanged.
 fn turned(mut record: Record) -> Record {
     let direction = Direction::Reverse;
     record.start.plan.directions = vec![direction];
@@ -103,7 +103,7 @@ fn of(record: &Record) -> Probe {
     Probe::iperf3("iperf3://brook", "10.0.0.2:5201", record, &connections())
 }
 
-/// A test with an iperf3 server that went as asked.
+/// A complete test with an iperf3 server.
 fn test(direction: Direction) -> Record {
     let rows: [&[Row<'_>]; 2] = [
         &[("sN/rx0", &[(WORKER_BYTES, 598_000_000)]), ("", &[(PROCESS_CPU, 612_000_000)])],
@@ -120,12 +120,12 @@ fn test(direction: Direction) -> Record {
     }
 }
 
-/// A measurement that went as planned.
+/// The result of a complete test with an iperf3 server.
 pub(super) fn whole(direction: Direction) -> Probe {
     of(&test(direction))
 }
 
-/// The same by datagrams, of which some were lost.
+/// The result of a UDP test with an iperf3 server, with some datagrams lost.
 pub(super) fn iperf3_udp(direction: Direction) -> Probe {
     let mut record = datagrams();
     let record = match direction {
@@ -148,7 +148,7 @@ pub(super) fn iperf3_udp(direction: Direction) -> Probe {
     of(&record)
 }
 
-/// One that the server did not live to see the end of.
+/// The result of a test in which the iperf3 server closed the connection before the end.
 pub(super) fn part() -> Probe {
     let mut record = test(Direction::Forward);
     let why = "lost the iperf3 server at 10.0.0.2:5201 in the middle of the test: it closed the connection";
@@ -164,7 +164,7 @@ pub(super) fn part() -> Probe {
     of(&record)
 }
 
-/// One direction of a kept run, as if nothing else had been measured.
+/// The record of one direction of a stored run, as if nothing else had been measured.
 fn step(direction: Direction) -> Record {
     let records = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/records");
     let mut record = Store::new(records).load("path-rate-5g").unwrap().record;
@@ -174,12 +174,12 @@ fn step(direction: Direction) -> Record {
     record
 }
 
-/// One direction with linerate at both ends.
+/// The result of one direction with linerate at both ends.
 pub(super) fn own(direction: Direction) -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &step(direction), None)
 }
 
-/// One that the user ended after the first of 119 seconds.
+/// The result of a test of 119 seconds that the user ended after the first second.
 pub(super) fn interrupted() -> Probe {
     let mut record = step(Direction::Forward);
     record.end = Some(End::Interrupted);
@@ -187,7 +187,7 @@ pub(super) fn interrupted() -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &record, None)
 }
 
-/// Both directions, of which one was not measured.
+/// The result of a test of both directions, one of which was not measured.
 pub(super) fn both() -> Probe {
     let (mut probe, reverse) = (own(Direction::Forward), own(Direction::Reverse));
     probe.results.extend(reverse.results);
@@ -195,7 +195,7 @@ pub(super) fn both() -> Probe {
     probe
 }
 
-/// Datagrams at a rate that the path does not carry.
+/// The record of a test with datagrams at a rate that the path cannot carry.
 fn datagrams() -> Record {
     let mut record = step(Direction::Forward);
     record.start.plan.engine = "udp".to_owned();
@@ -208,7 +208,7 @@ fn datagrams() -> Record {
     for end in &mut record.steps[0].ends {
         end.tables.retain(|table| table.source != "tcp");
     }
-    for (end, columns) in record.steps[0].ends.iter_mut().zip([SENT, CAME]) {
+    for (end, columns) in record.steps[0].ends.iter_mut().zip([SENT, RECEIVED]) {
         let at = end.tables.iter().find(|t| t.source == "worker").unwrap();
         let at = at.at.clone();
         let column = |(metric, step): &(Metric, i64)| Column {
@@ -235,9 +235,9 @@ fn datagrams() -> Record {
     record
 }
 
-/// What a sender counts each tick, and a receiver.
+/// By how much the counters of the sender, and of the receiver, grow each tick.
 const SENT: &[(Metric, i64)] = &[(UDP_DATAGRAMS, 42_000), (UDP_REFUSED, 7)];
-const CAME: &[(Metric, i64)] = &[
+const RECEIVED: &[(Metric, i64)] = &[
     (UDP_DATAGRAMS, 40_000),
     (UDP_LOST, 2_000),
     (UDP_DROPS, 50),
@@ -245,13 +245,13 @@ const CAME: &[(Metric, i64)] = &[
     (UDP_DUPLICATED, 0),
 ];
 
-/// Datagrams, of which some were lost.
+/// The result of a test with datagrams, some of them lost.
 pub(super) fn udp() -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &datagrams(), None)
 }
 
-/// A search whose longer step lost 4 %; if that is too much, the step is repeated, as its sender sent too
-/// little.
+/// The result of a search whose longer step lost 4 %. If `allowed` is less, the step is repeated, because the
+/// sender sent less than requested.
 pub(super) fn search(allowed: f64) -> Probe {
     let mut record = datagrams();
     if allowed < 0.04 {
@@ -260,7 +260,7 @@ pub(super) fn search(allowed: f64) -> Probe {
     Probe::own("brook", "10.0.0.2:5377", &record, Some(allowed))
 }
 
-/// What one end of a path did, as if it had been copies in the memory of a host whose modules are known.
+/// A step of one end, changed to look like copies in the memory of a host; `known`: whether its modules are known.
 pub(super) fn memory(known: bool) -> Probe {
     let mut record = step(Direction::Forward);
     record.start.plan.engine = "memory".to_owned();
@@ -278,7 +278,7 @@ pub(super) fn memory(known: bool) -> Probe {
     for step in &mut record.steps {
         step.ends.truncate(1);
         step.ends[0].tables.retain(|table| table.source != "tcp");
-        // Memory is faster than the path was.
+        // Memory is faster than the path of the stored run, so its bytes are multiplied.
         let workers = step.ends[0].tables.iter_mut();
         for table in workers.filter(|table| table.source == WORKER_BYTES.source) {
             let bytes = table.columns.iter_mut();

@@ -1,4 +1,4 @@
-//! Comparisons made by hand, for the tests of views.
+//! Invented comparisons for the tests of text and JSON.
 
 use linerate_explain::diff::{
     Basis, Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
@@ -38,7 +38,7 @@ fn change(what: &str, before: &str, after: &str) -> Change {
     Change { what: what.into(), before: before.into(), after: after.into() }
 }
 
-/// A window that was widened: goodput doubled, and the path binds instead.
+/// The receive window was widened between the runs: goodput doubled, and the path is the new limit.
 fn widened() -> Diff {
     let rmem = ["4096 131072 524288", "4096 131072 16777216"];
     Diff {
@@ -55,7 +55,7 @@ fn widened() -> Diff {
     }
 }
 
-/// A sweep of two sizes, and a row of a disk.
+/// Rows of a sweep over two sizes, and a row of a disk.
 fn rows() -> Vec<RowChange> {
     let row = |title: &str, size: Option<u64>, (key, label, unit), values: [f64; 2], outcome| {
         let figure = RowFigure { key, label, unit };
@@ -96,7 +96,7 @@ fn rows() -> Vec<RowChange> {
     ]
 }
 
-/// A comparison of rows alone.
+/// A comparison that has rows of tables only.
 pub(super) fn with_rows<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     let mut diff = widened();
     diff.notes = vec!["not compared: message size only before: 8 MiB".into()];
@@ -109,7 +109,7 @@ pub(super) fn with_rows<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
 }
 
 fn figures() -> Vec<FigureChange> {
-    let unsure = Outcome::Unsure(interval(0.93, 1.01, 1.1));
+    let unsure = Outcome::Unclear(interval(0.93, 1.01, 1.1));
     let idle = |p: f64, values, outcome| {
         let of = Subject { percentile: Some(p), ..Subject::default() };
         figure(&LATENCY, of, values, outcome)
@@ -132,10 +132,10 @@ fn figures() -> Vec<FigureChange> {
     ]
 }
 
-/// The first run was disturbed, and both ran while another session measured.
+/// The first run was disturbed; and during both runs another session measured.
 fn disturbances() -> Vec<DisturbanceChange> {
     let all = sample::disturbed().2.disturbances.into_iter();
-    all.zip([Fate::Went, Fate::Stayed])
+    all.zip([Fate::Gone, Fate::Still])
         .map(|(disturbance, fate)| DisturbanceChange { fate, disturbance })
         .collect()
 }
@@ -144,14 +144,14 @@ fn limits() -> Vec<LimitChange> {
     let limit = |result: &sample::Result| result.2.limits[0].clone();
     vec![
         LimitChange {
-            fate: Fate::Went,
+            fate: Fate::Gone,
             limit: limit(&sample::limited()),
             before: Some(Certainty::Proved),
             after: None,
             why: "clear: limited by the window for 0 % of the time".into(),
         },
         LimitChange {
-            fate: Fate::Came,
+            fate: Fate::New,
             limit: limit(&sample::healthy()),
             before: None,
             after: Some(Certainty::Supported),
@@ -176,12 +176,12 @@ fn shown<T>(diff: &Diff, view: impl FnOnce(&Compared<'_>) -> T) -> T {
     view(&Compared { before: &judged(&first), after: &judged(&second), diff })
 }
 
-/// A comparison of what can be compared.
+/// A comparison of two runs with the same load.
 pub(super) fn with<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     shown(&widened(), view)
 }
 
-/// The same with four streams requested in the second run.
+/// A comparison in which the second run requested four streams.
 pub(super) fn with_other_plans<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     let mut diff = widened();
     diff.notes.clear();

@@ -1,4 +1,4 @@
-//! Looks for the tests of the views.
+//! Invented observations for the tests of text and JSON.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use linerate_units::Nanos;
 
 use super::Look;
 
-/// Time from one row to the next.
+/// Time between two rows of a table, in nanoseconds.
 const TICK: u64 = 100_000_000;
 const ROWS: i64 = 20;
 
-/// A table with values that are equal in all rows, or grow by so much with each.
+/// A table. Gauges have the given value in all rows; counters grow by the given value with each row.
 fn table(subject: &str, rows: &[(Metric, i64)]) -> Table {
     let values = |metric: &Metric, value: i64| -> Vec<i64> {
         match metric.kind {
@@ -56,7 +56,7 @@ fn flow(remote: &str, tables: Vec<Table>, gaps: Vec<Gap>) -> Flow {
     }
 }
 
-/// A download through a window of 64 KiB, 20 ms long: 26.2 Mb/s.
+/// A download limited by a window of 64 KiB over a round trip of 20 ms: 26.2 Mb/s.
 fn windowed() -> Flow {
     let tcp = [
         (m::TCP_BYTES_ACKED, 0),
@@ -77,7 +77,7 @@ fn windowed() -> Flow {
     }
 }
 
-/// An upload of somebody else's that the far end's window holds.
+/// An upload by another user's process, limited by the far end's window.
 fn held_by_far() -> Flow {
     upload(97_000)
 }
@@ -112,19 +112,19 @@ fn upload(by_window: i64) -> Flow {
     flow("[fd00::2]:22", tables, vec![gap])
 }
 
-/// Two transfers among many connections.
+/// An observation of twelve connections, two of which carry a transfer.
 pub(super) fn look() -> Look {
     let seen = Seen { connections: 12, flows: vec![windowed(), held_by_far()], gaps: Vec::new() };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::from_millis(3))
 }
 
-/// A transfer that the network holds back.
+/// An observation of one transfer that the network limits.
 pub(super) fn by_network() -> Look {
     let seen = Seen { connections: 1, flows: vec![upload(0)], gaps: Vec::new() };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
-/// Answers in two writes, the second of which waits 40 ms for the acknowledgement of the first.
+/// A connection that sends answers in two writes; the second write waits 40 ms for the acknowledgement of the first.
 pub(super) fn small_writes() -> Look {
     let tcp = [
         (m::TCP_BYTES_ACKED, 10_000),
@@ -151,7 +151,7 @@ pub(super) fn small_writes() -> Look {
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
-/// An observation without any traffic, of which some readings failed.
+/// An observation without any traffic, in which one reading failed.
 pub(super) fn idle() -> Look {
     let gap = Gap {
         what: "connections of IPv6".to_owned(),

@@ -1,10 +1,11 @@
-//! The facts of one machine for programs.
+//! The facts of one machine as JSON.
 //!
-//! The schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`, and
-//! `unknown` says why. Keys that begin with `live` change from one moment to the next.
+//! The schema is made from `Output`. Keys contain the units; integers stay below 2^53; unknown values are `null`,
+//! and `unknown` says why. Keys that begin with `live` change from one moment to the next.
 //!
-//! Facts whose fields are published as they are carry their own declaration. A type here copies facts that records also
-//! hold under other names, that leave fields out, or that are joined from several facts.
+//! Types of facts whose fields are published unchanged derive their schema themselves. The types here are for facts
+//! that records store under other names, that are published without some fields, or that are joined from several
+//! facts.
 
 use std::collections::BTreeMap;
 
@@ -32,21 +33,21 @@ mod port;
 mod rdma;
 mod storage;
 
-/// One JSON document. Units stand in the keys. Unknown values are null. Keys that begin with live change from one moment
-/// to the next.
+/// One JSON document. Keys contain the units. Unknown values are null. Keys that begin with `live` change from one
+/// moment to the next.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate host")]
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// What makes a path across this machine slower than its parts could, the worst first.
+    /// Facts of this machine that make a path across it slower than its parts allow, the worst first.
     findings: Vec<Finding>,
     machine: MachineOut<'a>,
     cpus: CpusOut<'a>,
-    /// NUMA nodes. Empty on a kernel without them.
+    /// NUMA nodes of the machine. Empty on a kernel without them.
     nodes: &'a [Node],
     memory: MemoryOut<'a>,
-    /// PCI devices in the order of their addresses. `parent` makes the tree.
+    /// PCI devices in the order of their addresses. Each names the bridge above it as its `parent`.
     pci: Vec<DeviceOut<'a>>,
     /// Ports of this network namespace, in the order of the kernel.
     ports: Vec<PortOut<'a>>,
@@ -54,19 +55,19 @@ pub(crate) struct Output<'a> {
     live_fragments: Option<Fragments>,
     /// RDMA devices (InfiniBand, RoCE), in the order of their names.
     rdma: Vec<RdmaOut<'a>>,
-    /// Disks, of which all other block devices are made.
+    /// Disks. Other block devices are built on them.
     disks: Vec<DiskOut<'a>>,
-    /// Block devices that are made of disks, files or memory.
+    /// Block devices that are built on disks, files or memory.
     volumes: Vec<VolumeOut<'a>>,
     /// File systems on block devices or other hosts, in the order in which they were mounted.
     filesystems: Vec<FileSystemOut<'a>>,
-    /// Settings of the kernel by name, as they read.
+    /// Kernel settings by name, with the values as they were read.
     settings: BTreeMap<&'a str, &'a str>,
-    /// The table of connections that the kernel tracks. Null if it tracks none, or if unknown.
+    /// The table of connections that the kernel tracks (conntrack). Null if it tracks none, or if unknown.
     conntrack: Option<Conntrack>,
-    /// What the machine did for a tenth of a second, or less where all CPUs were idle. Null if unknown.
+    /// What ran on the CPUs in a tenth of a second, or in less if all CPUs were idle. Null if unknown.
     live_busy: Option<&'a Busy>,
-    /// What could not be read.
+    /// Facts that could not be read.
     unknown: &'a [Gap],
 }
 
@@ -77,129 +78,129 @@ struct MachineOut<'a> {
     name: Option<&'a str>,
     /// Kernel release. Null if unknown.
     kernel: Option<&'a str>,
-    /// Manufacturer, as the firmware says. Null if unknown.
+    /// Manufacturer of the machine, as the firmware reports it. Null if unknown.
     vendor: Option<&'a str>,
-    /// Product, as the firmware says. Null if unknown.
+    /// Product name of the machine, as the firmware reports it. Null if unknown.
     product: Option<&'a str>,
-    /// Whether it is a virtual machine. Null if unknown.
+    /// Whether this machine is a virtual machine. Null if unknown.
     guest: Option<bool>,
-    /// Hypervisor. Null if there is none, or if unknown.
+    /// Name of the hypervisor. Null if there is none, or if unknown.
     hypervisor: Option<&'a str>,
-    /// Cloud. Null if there is none, or if unknown.
+    /// Name of the cloud that the machine runs in. Null if there is none, or if unknown.
     cloud: Option<&'a str>,
     /// Kind of container that linerate runs in. Null if there is no sign of one.
     container: Option<&'a str>,
-    /// CPUs that the cgroup allows. Null if there is no quota, or if unknown.
+    /// CPU quota of the cgroup, in CPUs. Null if there is no quota, or if unknown.
     #[schemars(range(min = 0))]
     cpu_quota: Option<f64>,
-    /// CPUs that linerate may run on. Empty if unknown.
+    /// Numbers of the CPUs that linerate may run on. Empty if unknown.
     cpus_allowed: &'a [u32],
-    /// Memory that the cgroup allows. Null if there is no limit, or if unknown.
+    /// Memory limit of the cgroup. Null if there is no limit, or if unknown.
     memory_limit_bytes: Option<u64>,
-    /// Clock source of the kernel. Null if unknown.
+    /// Clock source that the kernel uses, such as tsc. Null if unknown.
     clock_source: Option<&'a str>,
 }
 
 /// The processors.
 #[derive(Serialize, JsonSchema)]
 struct CpusOut<'a> {
-    /// Model. Null if unknown.
+    /// Model of the processors. Null if unknown.
     model: Option<&'a str>,
-    /// Packages with a CPU that is online. Null if unknown.
+    /// Number of processor packages with a CPU that is online. Null if unknown.
     packages: Option<usize>,
-    /// Cores with a CPU that is online. Null if unknown.
+    /// Number of cores with a CPU that is online. Null if unknown.
     cores: Option<usize>,
     /// CPUs that are online.
     online: Vec<CpuOut<'a>>,
-    /// CPUs that are present and offline.
+    /// Numbers of the CPUs that are present and offline.
     offline: &'a [u32],
-    /// CPUs that the scheduler does not use by itself (`isolcpus`).
+    /// Numbers of the CPUs that the scheduler uses only for threads pinned to them (`isolcpus`).
     isolated: &'a [u32],
-    /// Groups of CPUs of different kinds. Empty if all are alike.
+    /// Groups of CPUs of different kinds, such as fast and efficient cores. Empty if all are alike.
     kinds: &'a [Kind],
-    /// Caches; those that are alike are one entry.
+    /// Caches; caches with equal properties are one entry.
     caches: &'a [Cache],
     /// Idle states of the first CPU.
     idle_states: Vec<IdleOut<'a>>,
-    /// Whether clocks above the nominal one are allowed. Null if unknown.
+    /// Whether clock rates above the nominal one (turbo) are allowed. Null if unknown.
     turbo: Option<bool>,
 }
 
-/// A CPU of the scheduler: one thread of a core.
+/// A CPU as the scheduler counts them: one thread of a core.
 #[derive(Serialize, JsonSchema)]
 struct CpuOut<'a> {
     /// Number of the CPU.
     cpu: u32,
-    /// Its package. Null if unknown.
+    /// Number of the processor package that the CPU is in. Null if unknown.
     package: Option<u32>,
-    /// CPUs of the same core, including this one. Empty if unknown.
+    /// Numbers of the CPUs of the same core, including this one. Empty if unknown.
     siblings: &'a [u32],
-    /// Computing power, of 1024. Null if unknown.
+    /// Computing power relative to the fastest CPU of the machine, which has 1024. Null if unknown.
     capacity: Option<u32>,
-    /// Clock as it was read. Null if unknown.
+    /// Clock rate at the time of the reading. Null if unknown.
     live_clock_hz: Option<u64>,
-    /// Nominal clock. Null if unknown.
+    /// Nominal clock rate. Null if unknown.
     nominal_hz: Option<u64>,
-    /// Highest clock of the hardware. Null if unknown.
+    /// Highest clock rate of the hardware. Null if unknown.
     max_hz: Option<u64>,
-    /// Highest clock that settings allow. Null if unknown.
+    /// Highest clock rate that settings allow. Null if unknown.
     allowed_hz: Option<u64>,
-    /// Driver that sets the clock. Null if unknown.
+    /// Driver that sets the clock rate. Null if unknown.
     driver: Option<&'a str>,
-    /// Governor of the clock. Null if unknown.
+    /// Governor of the clock rate, such as performance or powersave. Null if unknown.
     governor: Option<&'a str>,
-    /// Preference that is set where the hardware decides. Null if unknown.
+    /// Energy preference that is set for hardware that chooses its clock rate itself. Null if unknown.
     preference: Option<&'a str>,
 }
 
-/// An idle state.
+/// An idle state of a CPU.
 #[derive(Serialize, JsonSchema)]
 struct IdleOut<'a> {
-    /// Name: `C6`.
+    /// Name of the idle state: `C6`.
     name: &'a str,
-    /// Time to wake from it.
+    /// Time that the CPU needs to wake from the idle state.
     latency_ns: u64,
-    /// Whether it is disabled.
+    /// Whether the idle state is disabled.
     disabled: bool,
 }
 
-/// Memory.
+/// Memory of the machine.
 #[derive(Serialize, JsonSchema)]
 struct MemoryOut<'a> {
-    /// Memory of the kernel. Null if unknown.
+    /// Memory that the kernel manages. Null if unknown.
     total_bytes: Option<u64>,
-    /// Memory that programs could get without swapping. Null if unknown.
+    /// Memory that programs could still get without swapping. Null if unknown.
     live_available_bytes: Option<u64>,
     /// Size of a huge page. Null if unknown.
     huge_page_bytes: Option<u64>,
-    /// Huge pages that are set aside. Null if unknown.
+    /// Number of huge pages that are reserved. Null if unknown.
     huge_pages: Option<u64>,
-    /// Slots as the firmware lists them. Null if the list cannot be read.
+    /// Slots for memory modules, as the firmware lists them. Null if the list cannot be read.
     slots: Option<Vec<SlotOut<'a>>>,
 }
 
 /// A slot for a memory module.
 #[derive(Serialize, JsonSchema)]
 struct SlotOut<'a> {
-    /// Where it is: `DIMM_A1`. Null if unknown.
+    /// Place of the slot: `DIMM_A1`. Null if unknown.
     locator: Option<&'a str>,
-    /// Bank, in the words of the firmware. Null if unknown.
+    /// Memory bank of the slot, in the words of the firmware. Null if unknown.
     bank: Option<&'a str>,
-    /// Channel. Null if the firmware names none.
+    /// Memory channel of the slot. Null if the firmware names none.
     channel: Option<&'a str>,
     /// Size of the module. Null if the slot is empty.
     size_bytes: Option<u64>,
     /// Kind of the module: `DDR4`. Null if unknown.
     kind: Option<&'a str>,
-    /// Speed that the module is made for. Null if unknown.
+    /// Highest speed of the module. Null if unknown.
     rated_transfers_per_sec: Option<u64>,
-    /// Speed that is set. Null if unknown.
+    /// Speed at which the module runs. Null if unknown.
     transfers_per_sec: Option<u64>,
     /// Data bits of each transfer. Null if unknown.
     width_bits: Option<u16>,
-    /// Whether it has further bits to correct errors. Null if unknown.
+    /// Whether the module has further bits to correct errors. Null if unknown.
     ecc: Option<bool>,
-    /// Ranks. Null if unknown.
+    /// Number of ranks of the module. Null if unknown.
     ranks: Option<u8>,
 }
 
@@ -229,14 +230,14 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// What may limit a path. Facts alone never show that something does, nor that all is well.
+/// The headline of the document. Facts alone never prove that something limits a path, nor that nothing does.
 fn headline(findings: &[Finding]) -> Headline {
     const NOTHING: &str = "nothing is odd in what was read; a measurement shows what limits a path";
     let nothing = || Headline::said(Answered::Unknown, NOTHING.to_owned());
     Headline::suspected(findings).unwrap_or_else(nothing)
 }
 
-/// Empty values are unknown.
+/// The text, or `None` if it is empty and so unknown.
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }

@@ -1,4 +1,4 @@
-//! PCI devices and their links.
+//! PCI devices and their links in the JSON document of a machine.
 
 use std::borrow::Cow;
 
@@ -13,49 +13,49 @@ use super::known;
 /// A PCI device.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeviceOut<'a> {
-    /// Address: `0000:82:00.0`.
+    /// Address of the device: `0000:82:00.0`.
     address: String,
-    /// Address of the bridge above. Null on a root bus.
+    /// Address of the bridge above the device. Null on a root bus.
     parent: Option<String>,
     /// Vendor id. 0 if unknown.
     vendor_id: u16,
     /// Device id. 0 if unknown.
     device_id: u16,
-    /// Class code.
+    /// Class code of the device.
     class: u32,
-    /// The class in words.
+    /// The class of the device in words.
     function: &'a str,
-    /// Kind of the PCI Express port. Null if it is no PCI Express device, or if unknown.
+    /// Kind of the PCI Express port. Null if the device is not PCI Express, or if unknown.
     port: Option<PortKindOut>,
-    /// Names: eth0, mlx5_0, nvme0.
+    /// Names that the kernel gives the device: eth0, mlx5_0, nvme0.
     names: &'a [String],
-    /// Driver. Null if there is none, or if unknown.
+    /// Driver of the device. Null if there is none, or if unknown.
     driver: Option<&'a str>,
-    /// Link as it runs. Null if unknown.
+    /// Speed and width at which the link runs. Null if unknown.
     link: Option<LinkOut>,
-    /// The best that this end of the link can do. Null if unknown.
+    /// Highest speed and width that this end of the link supports. Null if unknown.
     link_max: Option<LinkOut>,
-    /// Whether it is an end of a link through a Thunderbolt or USB4 cable: speed and lanes are placeholders of the device,
-    /// and there is no rate.
+    /// Whether the device is an end of a link through a Thunderbolt or USB4 cable: its speed and lanes are then
+    /// only placeholders, and there is no rate.
     tunnel: bool,
-    /// Largest payload of a packet, as set. Null if unknown.
+    /// Largest payload of a packet that is set. Null if unknown.
     payload_bytes: Option<u32>,
     /// Largest payload that the device supports. Null if unknown.
     payload_max_bytes: Option<u32>,
-    /// Largest read request. Null if unknown.
+    /// Largest read request that is set. Null if unknown.
     read_request_bytes: Option<u32>,
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
     /// IOMMU group. Null if there is none, or if unknown.
     iommu_group: Option<u32>,
-    /// How the IOMMU handles what a network card reads and writes in memory. Null if there is none, or if unknown.
+    /// How the IOMMU treats the memory accesses of a network card. Null if there is no IOMMU, or if unknown.
     iommu: Option<Iommu>,
-    /// Whether it is a virtual function of another device.
+    /// Whether the device is a virtual function of another device.
     #[serde(rename = "virtual")]
     is_virtual: bool,
 }
 
-/// The name of the kind of a PCI Express port. Records use another name.
+/// Name of the kind of a PCI Express port, as documents write it. Records write another name.
 #[derive(Serialize)]
 struct PortKindOut(&'static str);
 
@@ -69,14 +69,14 @@ impl JsonSchema for PortKindOut {
     }
 }
 
-/// Speed and width of a link.
+/// Speed and width of a PCI Express link.
 #[derive(Serialize, JsonSchema)]
 struct LinkOut {
     /// Transfers per second of each lane. Null if unknown.
     transfers_per_sec: Option<u64>,
-    /// Lanes. Null if unknown.
+    /// Number of lanes. Null if unknown.
     lanes: Option<u8>,
-    /// Bits without the line code; packet headers take more from it. Null if unknown.
+    /// Bits per second after the line code; packet headers take a part of them. Null if unknown.
     rate_bps: Option<u64>,
 }
 

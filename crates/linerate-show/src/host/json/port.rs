@@ -1,4 +1,4 @@
-//! Network ports in the document of a machine.
+//! Network ports in the JSON document of a machine.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,100 +22,100 @@ use super::{exact, known};
 pub(super) struct PortOut<'a> {
     /// Interface name.
     name: &'a str,
-    /// Index in its network namespace.
+    /// Index of the interface in its network namespace.
     index: u32,
-    /// Hardware address. Null if it has none, or if unknown.
+    /// Hardware (MAC) address. Null if the port has none, or if unknown.
     hardware_address: Option<&'a str>,
-    /// Addresses that are valid beyond the link, with the length of their prefix: 192.0.2.7/24. Empty if unknown.
+    /// IP addresses that are valid beyond the link, with prefix length: 192.0.2.7/24. Empty if unknown.
     addresses: &'a [String],
     /// Kind of a port made by software: veth, bond, vlan. Null for other ports.
     kind: Option<&'a str>,
-    /// Driver. Null if unknown.
+    /// Name of the driver. Null if unknown.
     driver: Option<&'a str>,
     /// Version of the firmware. Null if unknown.
     firmware: Option<&'a str>,
-    /// Whether it has no wire of its own; its speed is then nominal.
+    /// Whether the port has no wire of its own; its speed is then nominal.
     #[serde(rename = "virtual")]
     is_virtual: bool,
-    /// Whether it is up and the layer below has a carrier.
+    /// Whether the port is up and the layer below it has a carrier.
     up: bool,
     /// Why there is no link. Null if the driver does not report it.
     down_reason: Option<&'a str>,
-    /// Maximum transmission unit. Null if unknown.
+    /// MTU that is set. Null if unknown.
     mtu_bytes: Option<u32>,
     /// Largest MTU that the driver accepts. Null if unknown.
     mtu_max_bytes: Option<u32>,
     /// Link speed. Null if unknown.
     speed_bps: Option<u64>,
-    /// Duplex. Null if unknown.
+    /// Whether the link is full or half duplex. Null if unknown.
     duplex: Option<Duplex>,
-    /// Lanes in use. Null if unknown.
+    /// Number of lanes that the link uses. Null if unknown.
     lanes: Option<u32>,
-    /// Whether the speed is negotiated with the other end. Null if unknown.
+    /// Whether the speed is negotiated with the other end of the link. Null if unknown.
     autonegotiation: Option<bool>,
     modes: ModesOut<'a>,
-    /// Forward error correction. Null if the port has none.
+    /// Forward error correction of the link. Null if the port has none.
     fec: Option<FecOut<'a>>,
-    /// Offloads. Null if unknown.
+    /// Which offloads are on. Null if unknown.
     offloads: Option<&'a Offloads>,
     /// Channels: groups of queues with one interrupt each. Null if unknown.
     channels: Option<Channels>,
-    /// Descriptors of each queue. Null if unknown.
+    /// Numbers of descriptors in each receive and send ring. Null if unknown.
     rings: Option<Rings>,
     /// Interrupt coalescing. Null if unknown.
     coalescing: Option<Coalesce>,
-    /// Flow control of the link. Null if unknown.
+    /// Flow control (pause frames) of the link. Null if unknown.
     pause: Option<PauseOut>,
-    /// How received packets are distributed over queues. Null if unknown.
+    /// How received packets are distributed over receive queues (RSS). Null if unknown.
     rss: Option<RssOut<'a>>,
-    /// Receive queues. Null if they cannot be seen.
+    /// Number of receive queues. Null if they cannot be seen.
     rx_queues: Option<usize>,
-    /// Send queues. Null if they cannot be seen.
+    /// Number of send queues. Null if they cannot be seen.
     tx_queues: Option<usize>,
-    /// Whether kernel threads, which run on any CPU, poll its queues. Null if unknown.
+    /// Whether kernel threads, which may run on any CPU, poll the port's queues. Null if unknown.
     threaded: Option<bool>,
-    /// Queues, receive queues first.
+    /// Queues of the port, receive queues first.
     queues: Vec<QueueOut<'a>>,
-    /// Interrupts of the device.
+    /// Interrupts of the port's device.
     interrupts: Vec<IrqOut<'a>>,
-    /// VLAN tag. Null for other ports.
+    /// Tag of a VLAN port. Null for other ports.
     vlan: Option<u16>,
-    /// How a bond distributes traffic. Null for other ports.
+    /// How a bond distributes traffic over its members. Null for other ports.
     bond: Option<BondOut<'a>>,
-    /// Aggregator of LACP that a member of a bond is in. Null for other ports, and if unknown.
+    /// LACP aggregator that a member of a bond belongs to. Null for other ports, and if unknown.
     aggregator: Option<u16>,
-    /// Ports that it is made of.
+    /// Names of the ports that this port is built on.
     below: Vec<&'a str>,
-    /// Whether what is below is in another network namespace.
+    /// Whether the port below this one is in another network namespace.
     below_hidden: bool,
-    /// Port that it is part of. Null if there is none.
+    /// Port that this port is a member of, such as a bond or bridge. Null if there is none.
     above: Option<&'a str>,
-    /// Queueing discipline at its root. Null if unknown.
+    /// Root queueing discipline of the port. Null if unknown.
     qdisc: Option<&'a str>,
     /// Queueing disciplines and classes that hold back, delay or drop packets on purpose.
     shapers: Vec<ShaperOut<'a>>,
     /// Name of the device on its bus. Null if there is none.
     device: Option<&'a str>,
-    /// PCI address of the device that it is or is attached to. Null if there is none.
+    /// PCI address of the port's device, or of the device that it is attached to. Null if there is none.
     pci: Option<&'a str>,
-    /// Signalling rate of the USB that it is attached to. Null if there is none.
+    /// Signalling rate of the USB link that the port is attached to. Null if it is not on USB.
     usb_bps: Option<u64>,
-    /// Hubs between it and its USB controller, the nearest first.
+    /// USB hubs between the port and its USB controller, the nearest first.
     usb_hubs: Vec<HubOut<'a>>,
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
     live_errors: ErrorsOut,
-    /// Counters of the driver. Counters of queues are added up under one name with `*` for the number of the
-    /// queue. Listed are nonzero counters of losses, delays and discards, cloud allowances and levels, and
-    /// nonzero counters whose names suggest trouble.
+    /// Counters of the driver. Counters of queues are added up under one name, with `*` for the number of the
+    /// queue. Only some are listed: nonzero counters of losses, delays and discards, cloud allowances and levels,
+    /// and nonzero counters whose names suggest trouble.
     live_counters: BTreeMap<&'a str, u64>,
     /// What each of `live_counters` counts. Null if unknown.
     counter_meanings: BTreeMap<&'a str, Option<MeaningOut>>,
-    /// What a tunnel adds to each packet. Null for other ports.
+    /// Headers that a tunnel adds to each packet. Null for other ports.
     tunnel: Option<TunnelOut>,
 }
 
-/// What a counter of a driver counts, by its id.
+/// Id of what a driver's counter counts.
 #[derive(Serialize)]
 struct MeaningOut(&'static str);
 
@@ -129,78 +129,78 @@ impl JsonSchema for MeaningOut {
     }
 }
 
-/// What a tunnel adds to each packet.
+/// Headers that a tunnel adds to each packet.
 #[derive(Serialize, JsonSchema)]
 struct TunnelOut {
-    /// Least that it adds. Null if unknown.
+    /// Least number of bytes that the tunnel adds to a packet. Null if unknown.
     header_bytes: Option<u32>,
-    /// Most that it adds. Null if no bound is known.
+    /// Largest number of bytes that the tunnel adds to a packet. Null if no bound is known.
     header_most_bytes: Option<u32>,
-    /// IP version of the outer packets. Null if there are none, or if unknown.
+    /// IP version of the outer packets. Null if there are no outer IP packets, or if unknown.
     #[schemars(extend("enum" = [4, 6, null]))]
     ip_version: Option<u8>,
-    /// MTU of the route to the other end, if it is known and differs from that of the port. Null otherwise.
+    /// MTU of the route to the tunnel's other end, if it is known and differs from that of the port. Null otherwise.
     route_mtu_bytes: Option<u32>,
 }
 
 /// A USB hub.
 #[derive(Serialize, JsonSchema)]
 struct HubOut<'a> {
-    /// Name on the bus.
+    /// Name of the hub on the USB bus.
     name: &'a str,
-    /// Signalling rate of its own wire, which everything attached to it shares. Null if unknown.
+    /// Signalling rate of the hub's own link, which everything attached to the hub shares. Null if unknown.
     usb_bps: Option<u64>,
 }
 
 /// Link modes, by the names of the kernel: 100000baseCR4/Full.
 #[derive(Serialize, JsonSchema)]
 struct ModesOut<'a> {
-    /// Modes that the port and what is plugged into it support.
+    /// Modes that the port and its module or cable support.
     supported: &'a [String],
-    /// Modes that the port advertises.
+    /// Modes that the port advertises to the other end.
     advertised: &'a [String],
-    /// Modes that the other end advertises. Empty if unknown.
+    /// Modes that the other end of the link advertises. Empty if unknown.
     peer: &'a [String],
 }
 
-/// Forward error correction.
+/// Forward error correction of a link.
 #[derive(Serialize, JsonSchema)]
 struct FecOut<'a> {
-    /// The value in use. Null if unknown.
+    /// The code in use. Null if unknown.
     active: Option<&'a str>,
-    /// The configured value.
+    /// The codes that are configured.
     configured: &'a [String],
-    /// Whether the driver chooses. Null if unknown.
+    /// Whether the driver chooses the code. Null if unknown.
     auto: Option<bool>,
-    /// Corrected blocks. Null if unknown.
+    /// Number of corrected blocks. Null if unknown.
     live_corrected_blocks: Option<u64>,
-    /// Blocks that could not be corrected; their packets are lost. Null if unknown.
+    /// Number of blocks that could not be corrected; their packets are lost. Null if unknown.
     live_uncorrectable_blocks: Option<u64>,
 }
 
-/// Flow control of the link.
+/// Flow control of the link by pause frames.
 #[derive(Serialize, JsonSchema)]
 struct PauseOut {
-    /// Whether it is negotiated with the other end. Null if unknown.
+    /// Whether flow control is negotiated with the other end. Null if unknown.
     autonegotiation: Option<bool>,
     /// Whether the port obeys the other end's pause requests. Null if unknown.
     rx: Option<bool>,
-    /// Whether the port asks the other end to stop. Null if unknown.
+    /// Whether the port sends pause requests to the other end. Null if unknown.
     tx: Option<bool>,
-    /// Pause frames received. Null if unknown.
+    /// Number of pause frames received. Null if unknown.
     live_rx_frames: Option<u64>,
-    /// Pause frames sent. Null if unknown.
+    /// Number of pause frames sent. Null if unknown.
     live_tx_frames: Option<u64>,
 }
 
-/// How received packets are distributed over queues.
+/// How received packets are distributed over receive queues (RSS).
 #[derive(Serialize, JsonSchema)]
 struct RssOut<'a> {
-    /// Hash function. Null if unknown.
+    /// Name of the hash function. Null if unknown.
     function: Option<&'a str>,
-    /// Entries of the table.
+    /// Number of entries of the table that maps hashes to queues.
     entries: usize,
-    /// Queues that receive packets.
+    /// Numbers of the queues that the table maps packets to.
     queues: Vec<u32>,
 }
 
@@ -208,92 +208,93 @@ struct RssOut<'a> {
 #[derive(Serialize, JsonSchema)]
 struct QueueOut<'a> {
     direction: QueueDirection,
-    /// Number of the queue, counted for each direction.
+    /// Number of the queue, counted from 0 in each direction.
     queue: u32,
-    /// Poller that serves it (Linux 6.8 and later). Null if unknown.
+    /// Id of the NAPI poller that serves the queue (Linux 6.8 and later). Null if unknown.
     napi: Option<u32>,
     /// Interrupt that wakes the poller (Linux 6.8 and later). Null if unknown.
     irq: Option<u32>,
-    /// CPUs that its packets are handed to (RPS), or that send by it (XPS). Empty if that is off. Null if unknown.
+    /// CPUs that received packets are handed to (RPS), or CPUs that send through this queue (XPS). Empty if that is
+    /// off. Null if unknown.
     cpus: Option<&'a [u32]>,
-    /// Flows that follow their application (RFS). Null if unknown.
+    /// Number of flows whose packets are steered to the CPU of their program (RFS). Null if unknown.
     flows: Option<u64>,
 }
 
-/// An interrupt.
+/// An interrupt of a port.
 #[derive(Serialize, JsonSchema)]
 struct IrqOut<'a> {
-    /// Number.
+    /// Number of the interrupt.
     irq: u32,
-    /// Name that the driver gives it. Null if unknown.
+    /// Name that the driver gives the interrupt. Null if unknown.
     name: Option<&'a str>,
-    /// CPUs that it is sent to. Empty if unknown.
+    /// CPUs that the interrupt is delivered to. Empty if unknown.
     cpus: &'a [u32],
-    /// CPUs that it may be sent to. Empty if unknown.
+    /// CPUs that the interrupt may be delivered to. Empty if unknown.
     allowed: &'a [u32],
-    /// Times that it arrived since boot. Null if unknown.
+    /// How often the interrupt occurred since boot. Null if unknown.
     live_total: Option<u64>,
 }
 
 /// A queueing discipline or class that holds back, delays or drops packets on purpose.
 #[derive(Serialize, JsonSchema)]
 struct ShaperOut<'a> {
-    /// Kind: tbf, htb, fq.
+    /// Kind of the discipline or class: tbf, htb, fq.
     kind: &'a str,
-    /// Handle or class, as tc writes it.
+    /// Handle of the discipline or id of the class, as tc writes it.
     id: &'a str,
-    /// Largest rate of all packets, counted in frames. Null if there is none.
+    /// Highest rate of all packets together, counted in frames. Null if there is none.
     rate_bps: Option<u64>,
     /// Guaranteed rate of a class. Null if there is none.
     assured_bps: Option<u64>,
-    /// Largest rate of each flow. Null if there is none.
+    /// Highest rate of each flow. Null if there is none.
     flow_rate_bps: Option<u64>,
-    /// Bytes that may pass at once. Null if there is no such limit.
+    /// Number of bytes that may pass at once. Null if there is no such limit.
     burst_bytes: Option<u64>,
-    /// Delay added to packets on purpose. Null if there is none.
+    /// Delay that is added to packets on purpose. Null if there is none.
     delay_ns: Option<u64>,
-    /// Share of packets lost on purpose. Null if there is none.
+    /// Share of packets that are dropped on purpose. Null if there are none.
     #[schemars(range(min = 0, max = 1))]
     loss_share: Option<f64>,
 }
 
-/// How a bond distributes traffic.
+/// How a bond distributes traffic over its members.
 #[derive(Serialize, JsonSchema)]
 struct BondOut<'a> {
-    /// Mode: 802.3ad, active-backup. Null if unknown.
+    /// Mode of the bond: 802.3ad, active-backup. Null if unknown.
     mode: Option<&'a str>,
-    /// What the hash covers: layer2, layer3+4. Null if unknown.
+    /// Headers that the hash covers: layer2, layer3+4. Null if unknown.
     hash: Option<&'a str>,
-    /// The one member in use. Null if there is not exactly one.
+    /// Name of the one member in use. Null if not exactly one is in use.
     active: Option<&'a str>,
-    /// Aggregator of LACP whose members carry the traffic. Null if unknown.
+    /// LACP aggregator whose members carry the traffic. Null if unknown.
     aggregator: Option<u16>,
-    /// Hardware address of the system that answers by LACP; zeros if none does. Null if unknown.
+    /// Hardware address of the LACP partner; zeros if no system responds to LACP. Null if unknown.
     partner: Option<&'a str>,
 }
 
-/// Packets and changes since boot.
+/// Counts of packets, errors and link changes since boot.
 #[derive(Serialize, JsonSchema)]
 struct ErrorsOut {
-    /// Packets received. Null if unknown.
+    /// Number of packets received. Null if unknown.
     rx_packets: Option<u64>,
-    /// Bad packets received. Null if unknown.
+    /// Number of bad packets received. Null if unknown.
     rx_errors: Option<u64>,
-    /// Packets that could not be sent. Null if unknown.
+    /// Number of packets that could not be sent. Null if unknown.
     tx_errors: Option<u64>,
-    /// Packets received and dropped by the host, or of a protocol that it does not handle. Null if unknown.
+    /// Number of packets received and dropped by the host, or of a protocol that it does not handle. Null if unknown.
     rx_dropped: Option<u64>,
-    /// Packets dropped on their way out. Null if unknown.
+    /// Number of packets dropped by this host before they were sent. Null if unknown.
     tx_dropped: Option<u64>,
-    /// Packets lost because the host had no buffer for them. Null if unknown.
+    /// Number of packets dropped because the host had no buffer for them. Null if unknown.
     rx_missed: Option<u64>,
-    /// Packets lost to an overrun of the receive queue. Null if unknown.
+    /// Number of packets dropped because the receive queue overran. Null if unknown.
     rx_fifo: Option<u64>,
-    /// Packets received with a bad checksum. Null if unknown.
+    /// Number of packets received with a bad checksum. Null if unknown.
     rx_crc: Option<u64>,
-    /// Collisions. Null if unknown.
+    /// Number of collisions. Null if unknown.
     collisions: Option<u64>,
-    /// Times that the link went up or down. Null if unknown.
+    /// How often the link went up or down. Null if unknown.
     carrier_changes: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! RDMA devices in the document of a machine.
+//! RDMA devices in the JSON document of a machine.
 
 use std::collections::BTreeMap;
 
@@ -14,91 +14,91 @@ use super::{exact, known};
 /// An RDMA device.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RdmaOut<'a> {
-    /// Name: `mlx5_0`.
+    /// Name of the device: `mlx5_0`.
     name: &'a str,
-    /// Model. Null if unknown.
+    /// Model of the device. Null if unknown.
     model: Option<&'a str>,
     /// Version of the firmware. Null if unknown.
     firmware: Option<&'a str>,
-    /// PCI address of the device that it is or is attached to. Null if there is none.
+    /// PCI address of the device, or of the device that it is attached to. Null if there is none.
     pci: Option<&'a str>,
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
-    /// Name of the board, as its manufacturer calls it. Null if unknown.
+    /// Name of the board, as its manufacturer writes it (PSID). Null if unknown.
     board: Option<&'a str>,
-    /// What the board is, by its id. Null if linerate does not know it.
+    /// Facts about the board with this id. Null if linerate does not know it.
     board_meaning: Option<BoardOut>,
     /// GUID of the device, 0x and 16 digits; zeros if none was assigned. Null if unknown.
     node_guid: Option<String>,
-    /// Card that it is a virtual function of. Null for a card, and in a guest.
+    /// The card, if this device is a virtual function of one. Null for a card, and in a guest.
     virtual_of: Option<&'a VirtualOf>,
-    /// Whether it is a software device on a network port (rxe, siw).
+    /// Whether the device is software on a network port (rxe, siw).
     software: bool,
-    /// Its ports.
+    /// Ports of the device.
     ports: Vec<RdmaPortOut<'a>>,
 }
 
-/// What a board is, from a table in linerate.
+/// Facts about a board, from a table in linerate.
 #[derive(Serialize, JsonSchema)]
 struct BoardOut {
-    /// Part number of the maker of the chip.
+    /// Part number that the maker of the chip gives the board.
     part: &'static str,
     /// Family of chips: ConnectX-3.
     family: &'static str,
-    /// Who sold it under a name of its own. Null for the maker of the chip.
+    /// Company that sold the board under its own name. Null if the maker of the chip did.
     sold_by: Option<&'static str>,
-    /// Number of ports of the board.
+    /// Number of ports on the board.
     ports: u32,
-    /// Speeds that its ports have as InfiniBand, in words.
+    /// InfiniBand speeds of the ports, in words.
     infiniband: &'static str,
-    /// Speeds that its ports have as Ethernet, in words.
+    /// Ethernet speeds of the ports, in words.
     ethernet: &'static str,
-    /// A firmware that is newer than that of the card. Null if none is known.
+    /// Version of a firmware that is newer than that of the card. Null if none is known.
     newer_firmware: Option<&'static str>,
 }
 
 /// A port of an RDMA device.
 #[derive(Serialize, JsonSchema)]
 struct RdmaPortOut<'a> {
-    /// Number, from 1.
+    /// Number of the port, from 1.
     port: u32,
-    /// Link layer. Null if unknown.
+    /// Link layer of the port: InfiniBand or Ethernet. Null if unknown.
     layer: Option<Layer>,
     /// State of the link. Null if unknown.
     state: Option<LinkState>,
-    /// State of the wire. Null if unknown.
+    /// Physical state of the port. Null if unknown.
     physical: Option<PhysicalState>,
-    /// Rate that both ends negotiated, as the kernel prints it: up to QDR a fifth of it carries no data. Null without a
-    /// link, and for software devices.
+    /// Rate that both ends negotiated, as the kernel prints it: up to QDR a fifth of the bits carry no data. Null
+    /// without a link, and for software devices.
     rate_bps: Option<u64>,
-    /// Lanes. Null if there is no rate.
+    /// Number of lanes. Null if there is no rate.
     lanes: Option<u32>,
     /// Speed of a lane: SDR, QDR, FDR. Null if unknown.
     lane_speed: Option<&'a str>,
-    /// Nominal rate of a software device. It is no ceiling. Null for other devices.
+    /// Nominal rate of a software device: it limits nothing. Null for other devices.
     nominal_bps: Option<u64>,
     /// GUID of an InfiniBand port, in the format of `opensm -g`; zeros if none was assigned. Null if unknown.
     guid: Option<String>,
-    /// Local identifier. 0 until a subnet manager assigns one. Null if unknown.
+    /// Local identifier (LID). 0 until a subnet manager assigns one. Null if unknown.
     lid: Option<u64>,
-    /// Local identifier of the subnet manager. 0 or 65535 for none. Null if unknown.
+    /// LID of the subnet manager. 0 or 65535 if there is none. Null if unknown.
     sm_lid: Option<u64>,
-    /// Addresses in use.
+    /// Addresses (GIDs) of the port that are in use.
     gids: Vec<GidOut<'a>>,
     /// Counters of the port and, with the prefix `hw.`, of the device.
     live_counters: BTreeMap<&'a str, u64>,
 }
 
-/// An address of a port.
+/// An address (GID) of a port.
 #[derive(Serialize, JsonSchema)]
 struct GidOut<'a> {
-    /// Index in the table.
+    /// Index of the address in the port's table.
     index: u32,
-    /// The address.
+    /// The address in hexadecimal.
     gid: &'a str,
-    /// IB/RoCE v1 or RoCE v2. Null if unknown.
+    /// What the address is used with: IB/RoCE v1 or RoCE v2. Null if unknown.
     kind: Option<&'a str>,
-    /// Network port that owns it. Null if there is none.
+    /// Network port that the address belongs to. Null if there is none.
     port: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Disks, devices made of them, and file systems.
+//! Disks, devices built on them, and file systems in the JSON document of a machine.
 
 use linerate_facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 use schemars::JsonSchema;
@@ -9,42 +9,42 @@ use super::{exact, known};
 /// A disk.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DiskOut<'a> {
-    /// Name: `nvme0n1`.
+    /// Name of the disk: `nvme0n1`.
     name: &'a str,
-    /// Model. Null if unknown.
+    /// Model of the disk. Null if unknown.
     model: Option<&'a str>,
-    /// Size. Null if unknown.
+    /// Size of the disk. Null if unknown.
     size_bytes: Option<u64>,
-    /// How it is reached: pcie, rdma, tcp, srp, iser, iscsi, fc, sas, usb, ata, virtio; raid for what a RAID controller
-    /// shows, a disk or a volume of several. Null if unknown.
+    /// How the disk is attached: pcie, rdma, tcp, srp, iser, iscsi, fc, sas, usb, ata, virtio; raid for what a RAID
+    /// controller shows: a disk, or a volume of several disks. Null if unknown.
     transport: Option<&'a str>,
-    /// Scheduler. Null if unknown.
+    /// Scheduler of requests. Null if unknown.
     scheduler: Option<&'a str>,
-    /// Requests that may wait in each hardware queue. Null if unknown.
+    /// Number of requests that may wait in each hardware queue. Null if unknown.
     requests: Option<u64>,
-    /// Commands that the device accepts at a time (SCSI). Null if unknown.
+    /// Number of commands that the device accepts at a time (SCSI). Null if unknown.
     depth: Option<u64>,
-    /// Largest request; larger ones are split. Null if unknown.
+    /// Largest request that is set; larger ones are split. Null if unknown.
     largest_request_bytes: Option<u64>,
-    /// Largest request of the hardware. Null if unknown.
+    /// Largest request that the hardware supports. Null if unknown.
     largest_hardware_request_bytes: Option<u64>,
-    /// Read-ahead. Null if unknown.
+    /// How much the kernel reads ahead. Null if unknown.
     read_ahead_bytes: Option<u64>,
-    /// Logical block. Null if unknown.
+    /// Size of a logical block. Null if unknown.
     logical_block_bytes: Option<u64>,
-    /// Physical block. Null if unknown.
+    /// Size of a physical block. Null if unknown.
     physical_block_bytes: Option<u64>,
-    /// `write back` or `write through`. Null if unknown.
+    /// Mode of the write cache: `write back` or `write through`. Null if unknown.
     write_cache: Option<&'a str>,
-    /// Whether it rotates. In a virtual machine this may be wrong. Null if unknown.
+    /// Whether the disk rotates. In a virtual machine this may be wrong. Null if unknown.
     rotational: Option<bool>,
-    /// Number of known paths to it, including dead ones.
+    /// Number of known paths to the disk, including dead ones.
     ways: usize,
-    /// The known paths to it.
+    /// The known paths to the disk.
     paths: Vec<PathOut<'a>>,
-    /// How it chooses among them. Null if unknown.
+    /// How requests are distributed over the paths. Null if unknown.
     policy: Option<&'a str>,
-    /// PCI address of the device that it is or is attached to. Null if there is none.
+    /// PCI address of the disk's device, or of the device that it is attached to. Null if there is none.
     pci: Option<&'a str>,
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
@@ -53,57 +53,57 @@ pub(super) struct DiskOut<'a> {
 /// A path to a block device.
 #[derive(Serialize, JsonSchema)]
 struct PathOut<'a> {
-    /// Controller or disk: `nvme0`, `sdb`.
+    /// Controller or disk that the path is: `nvme0`, `sdb`.
     name: &'a str,
-    /// How it is reached: pcie, rdma, tcp, fc, loop. Null if unknown.
+    /// How the path is attached: pcie, rdma, tcp, fc, loop. Null if unknown.
     transport: Option<&'a str>,
-    /// Address that it leads to. Null if unknown.
+    /// Address of the storage that the path leads to. Null if unknown.
     address: Option<&'a str>,
-    /// State; `live` or `running` if requests use this path. Null if unknown.
+    /// State of the path; `live` or `running` if requests use it. Null if unknown.
     state: Option<&'a str>,
     /// ANA state of an NVMe path: optimized, non-optimized, inaccessible, persistent-loss, change. Null if unknown.
     ana_state: Option<&'a str>,
     /// Hidden block device of an NVMe path. Null if there is none.
     device: Option<&'a str>,
-    /// Queues. Null if unknown.
+    /// Number of queues of the path. Null if unknown.
     queues: Option<u64>,
-    /// Entries of each queue. Null if unknown.
+    /// Number of entries of each queue. Null if unknown.
     depth: Option<u64>,
     /// NUMA node. Null if unknown or meaningless.
     node: Option<u32>,
 }
 
-/// A block device that is made of disks, files or memory.
+/// A block device that is built on disks, files or memory.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct VolumeOut<'a> {
-    /// Name: `dm-0`.
+    /// Name of the device: `dm-0`.
     name: &'a str,
     #[schemars(extend("not" = { "const": Layer::Disk }))]
     layer: Layer,
     /// Name in the device mapper. Null if there is none.
     label: Option<&'a str>,
-    /// Size. Null if unknown.
+    /// Size of the device. Null if unknown.
     size_bytes: Option<u64>,
-    /// Devices that it is made of.
+    /// Devices directly below that this device is built on.
     below: &'a [String],
-    /// Disks at the bottom.
+    /// Disks at the bottom that this device is built on.
     disks: Vec<&'a str>,
-    /// Paths to it (multipath).
+    /// Paths to the device (multipath).
     paths: Vec<PathOut<'a>>,
 }
 
 /// A mounted file system.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FileSystemOut<'a> {
-    /// Mount point.
+    /// Mount point of the file system.
     point: &'a str,
-    /// Kind: `ext4`, `nfs4`.
+    /// Kind of the file system: `ext4`, `nfs4`.
     kind: &'a str,
     /// Block device. Null for a file system on another host.
     device: Option<&'a str>,
-    /// Disks at the bottom.
+    /// Disks at the bottom that the file system is stored on.
     disks: Vec<&'a str>,
-    /// Options that matter for speed, of a file system on another host.
+    /// Mount options that matter for speed. Empty for a local file system.
     options: &'a [String],
 }
 
@@ -146,7 +146,7 @@ fn path(path: &Path) -> PathOut<'_> {
     }
 }
 
-/// Block devices that are made of disks, or of files and memory.
+/// Block devices that are built on disks, files or memory.
 pub(super) fn volumes(storage: &Storage) -> Vec<VolumeOut<'_>> {
     let volumes = storage.devices.iter().filter(|d| d.layer != Layer::Disk);
     volumes.map(|device| volume(storage, device)).collect()
@@ -179,7 +179,7 @@ fn filesystem<'a>(storage: &'a Storage, filesystem: &'a FileSystem) -> FileSyste
     }
 }
 
-/// The disks below a device; none if they are elsewhere or in memory.
+/// Names of the disks below a device; empty if they are elsewhere or in memory.
 fn disks<'a>(storage: &'a Storage, device: &str) -> Vec<&'a str> {
     let leaves = storage.leaves(device).into_iter();
     let disks = leaves.filter(|leaf| leaf.layer == Layer::Disk);

@@ -1,4 +1,4 @@
-//! A machine made up for the tests of its views: a card in a slot that is too narrow for it.
+//! An invented machine for the tests of text and JSON: it has a card in a slot that is too narrow for it.
 
 use linerate_facts::block::{self, BlockDevice, FileSystem, QueueLimits, Storage};
 use linerate_facts::infiniband::{
@@ -14,7 +14,7 @@ use linerate_facts::shaping::{Shaper, Shaping};
 use linerate_facts::{Gap, Inventory, Tunable, cpu, memory::Module};
 use linerate_units::{Bytes, Hertz, Nanos, Rate, Transfers};
 
-/// A port that sends and receives in turn.
+/// A port in half duplex: it sends and receives in turn.
 pub(super) fn half_duplex(index: u32) -> Nic {
     Nic {
         name: format!("eth{index}"),
@@ -30,7 +30,7 @@ pub(super) fn half_duplex(index: u32) -> Nic {
     }
 }
 
-/// The machine.
+/// The invented machine.
 pub(super) fn inventory() -> Inventory {
     let mut sample = Inventory {
         pci: pci(),
@@ -161,7 +161,7 @@ fn processors() -> cpu::Processors {
     }
 }
 
-/// Two cards, of which one has no cable.
+/// Two network cards, one of them without a cable.
 fn cards() -> [Nic; 2] {
     let queue = |direction, number| Queue {
         direction,
@@ -207,7 +207,7 @@ fn cards() -> [Nic; 2] {
     [used, spare]
 }
 
-/// A VLAN on a bond of the two cards, and six ports that are alike.
+/// A VLAN on a bond of the two cards, and six ports with equal properties.
 fn network() -> Network {
     let software = |name: &str, index, kind: &str| Nic {
         name: name.to_owned(),
@@ -253,7 +253,7 @@ fn network() -> Network {
     }
 }
 
-/// Of two queues of the card one is served by the wrong node.
+/// Interrupts of the card's two queues; one of them is served by a CPU of the wrong node.
 fn interrupts() -> Interrupts {
     let irq = |number, cpu| Irq {
         number,
@@ -294,7 +294,7 @@ fn infiniband() -> Infiniband {
     }
 }
 
-/// Eight disks on one adapter, and a partition, which is none.
+/// Eight disks on one adapter, and a partition, which does not count as a disk.
 fn storage() -> Storage {
     let disk = |name: String| BlockDevice {
         name,

@@ -1,4 +1,4 @@
-//! Measurements made up for goldens: steps of a kept run, as if nothing else had been measured.
+//! Invented measurements for snapshot tests: steps of a stored run, as if nothing else had been measured.
 
 use linerate_plan::path::Direction;
 use linerate_plan::{Pattern, Purpose};
@@ -22,12 +22,12 @@ fn probe(record: &Record) -> Probe {
     Probe::of("brook", "10.0.0.2:5377", record)
 }
 
-/// Round trips on the idle path.
+/// The result of round trips on the idle path.
 pub(super) fn idle() -> Probe {
     probe(&step(Purpose::IdleLatency, &[]))
 }
 
-/// During a load that is limited.
+/// The result of round trips during a load with a rate limit.
 pub(super) fn beside() -> Probe {
     let direction = Direction::Forward;
     let mut record = step(Purpose::Base { direction }, &[direction]);
@@ -36,7 +36,7 @@ pub(super) fn beside() -> Probe {
     probe(&record)
 }
 
-/// During a load of datagrams, some of which are lost.
+/// The result of round trips during a load of datagrams, some of them lost.
 pub(super) fn lossy() -> Probe {
     let records = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/records");
     let store = Store::new(records);
@@ -49,7 +49,7 @@ pub(super) fn lossy() -> Probe {
     probe(&record)
 }
 
-/// A measurement of round trips with datagrams, some of them lost, in open loop.
+/// The result of UDP round trips in open loop, with some datagrams lost.
 pub(super) fn udp() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "udp".to_owned();
@@ -66,7 +66,7 @@ pub(super) fn udp() -> Probe {
     probe(&record)
 }
 
-/// A measurement of dependent memory loads, made from round trips.
+/// The result of dependent memory loads, made from round trips.
 pub(super) fn memory() -> Probe {
     let mut record = step(Purpose::IdleLatency, &[]);
     record.start.plan.engine = "memory".to_owned();

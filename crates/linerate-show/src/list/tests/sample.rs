@@ -1,4 +1,4 @@
-//! A list made by hand, for the tests of views.
+//! An invented list of records for the tests of text and JSON.
 
 use linerate_judge::figure::Summary;
 use linerate_record::{Made, Start};
@@ -11,7 +11,7 @@ fn row(name: &str, start: Start, answer: Option<Answer>) -> Row {
     Row { name: name.to_owned(), start: Ok(start), answer, problem: String::new() }
 }
 
-/// Records of every kind, one that was not judged, one of which a part is lost, and a file that is none.
+/// Records of every kind: one that was not judged, one of which a part is missing, and a file that is no record.
 pub(super) fn several() -> Listed {
     let (record, model, verdict) = sample::limited();
     let summary = Summary::of(&record, &model);

@@ -1,4 +1,4 @@
-//! Sweeps made up for goldens.
+//! Invented sweeps of loads for snapshot tests.
 
 use linerate_facts::Gap;
 use linerate_judge::model::{Estimate, Fall, Knee, Setting, Sweep};
@@ -22,7 +22,7 @@ fn estimate(mean: f64) -> Estimate {
     Estimate { mean, interval: Some(around(mean, 0.012)), samples: 8 }
 }
 
-/// Goodput in Gb/s, and the sender's CPU time in ns a byte, in multiples of a reference's.
+/// A setting with this goodput in Gb/s and CPU time of the sender in ns a byte. Its ratios are to the figures `to`.
 fn setting(knobs: Knobs, gigabits: f64, cpu: f64, to: Option<(f64, f64)>) -> Setting {
     let ratio = |own: f64, other: fn((f64, f64)) -> f64| to.map(|to| around(own / other(to), 0.02));
     Setting {
@@ -35,7 +35,7 @@ fn setting(knobs: Knobs, gigabits: f64, cpu: f64, to: Option<(f64, f64)>) -> Set
     }
 }
 
-/// A load, and the record that it may be of.
+/// An invented sweep, and the record that it could come from.
 pub(in super::super) struct Sample {
     record: Record,
     address: &'static str,
@@ -81,7 +81,7 @@ fn probe(swept: Swept, found: Sweep) -> Sample {
     }
 }
 
-/// Requests of 64 KiB.
+/// The record with requests of 64 KiB.
 fn sized(mut record: Record) -> Record {
     let pattern = Pattern::Stream { direction: Direction::Forward };
     let end = SetEnd { write_size: 64 << 10, ..SetEnd::default() };
@@ -91,8 +91,8 @@ fn sized(mut record: Record) -> Record {
     record
 }
 
-/// A sweep in which zero copy costs less CPU time and sendfile does not. In the other direction it is the
-/// reverse, and the kernel copied anyway.
+/// A sweep in which zerocopy costs less CPU time than copies, and sendfile does not. In the reverse direction
+/// neither costs less, as the kernel copied anyway.
 pub(in super::super) fn copy(direction: Direction) -> Sample {
     let settings = Swept::Copy.settings(&TCP, &Knobs::default(), 1);
     let [copy, zero, file, ring] = settings.try_into().unwrap();
@@ -117,7 +117,7 @@ pub(in super::super) fn copy(direction: Direction) -> Sample {
     Sample { direction, ..probe(Swept::Copy, found) }
 }
 
-/// Operations from 16 KiB on gain nothing, or from 32 KiB on.
+/// A sweep over sizes: goodput stops growing at 16 KiB, or by the intervals at 32 KiB.
 pub(in super::super) fn size() -> Sample {
     let all = Swept::Size.settings(&TCP, &Knobs::default(), 1);
     let goodput = |at: usize| 9.4 * (at as f64 / 5.0).clamp(0.1, 1.0);
@@ -134,7 +134,7 @@ pub(in super::super) fn size() -> Sample {
     probe(Swept::Size, found)
 }
 
-/// More streams gain to the last that the server allowed, and the user did not wait for the rounds.
+/// A sweep over streams: goodput grows up to the last number that the server allowed; the user ended it early.
 pub(in super::super) fn streams() -> Sample {
     let all = Swept::Streams.settings(&TCP, &Knobs::default(), 4);
     let base = Some((30.0, 0.2));
@@ -164,7 +164,7 @@ pub(in super::super) fn streams() -> Sample {
     }
 }
 
-/// A queue of 16 requests, or of 8, fills the path, which holds five of them.
+/// A sweep over depths: 16 requests in flight, or 8 by the intervals, fill the path, which holds five.
 pub(in super::super) fn depth() -> Sample {
     let all = Swept::Depth.settings(&RDMA, &Knobs::default(), 1);
     let goodput = |at: usize| [10.0, 19.0, 34.0, 47.0, 49.0, 50.0][at.min(5)];
@@ -178,7 +178,7 @@ pub(in super::super) fn depth() -> Sample {
     Sample { record: sized(record("rdma")), ..probe(Swept::Depth, found) }
 }
 
-/// One queue pair gives as much as several.
+/// A sweep over queue pairs: one gives as much goodput as several.
 pub(in super::super) fn queue_pairs() -> Sample {
     let all = Swept::Qps.settings(&RDMA, &Knobs::default(), 1);
     let of = |(at, knobs)| setting(knobs, 48.0, 0.01, (at != 2).then_some((48.5, 0.01)));
@@ -191,7 +191,7 @@ pub(in super::super) fn queue_pairs() -> Sample {
     Sample { record: sized(record("rdma")), ..probe(Swept::Qps, found) }
 }
 
-/// Copies in memory, whose first and last caches are full at some sizes.
+/// A sweep over arrays in memory: at some sizes the first and the last cache are full.
 pub(in super::super) fn memory() -> Sample {
     let sizes = Swept::sizes(&Knobs::default(), [4096, 65_536]);
     let rates = [800.0, 790.0, 400.0, 390.0, 80.0];

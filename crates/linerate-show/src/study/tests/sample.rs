@@ -1,4 +1,4 @@
-//! Studies made up for tests.
+//! Invented studies for tests.
 
 use linerate_facts::Gap;
 use linerate_judge::figure::{CEILING, CPU, Entry, GOODPUT, LATENCY, Subject};
@@ -10,7 +10,7 @@ use super::runs::tests::judged;
 use super::{Found, LAYERS, Made, PART, Part, RUN, Study, sizes};
 use crate::sample;
 
-/// Sizes with one operation that was measured whole, one that was broken, and one that was not begun.
+/// Sizes for three operations: the first was measured completely, the second ended early, the third was not begun.
 pub(super) fn values(samples: &[sizes::sample::Sample; 2]) -> Study<'_> {
     let ops = ["read", "write", "send"];
     let axis = Axis::of("op", ops.map(str::to_owned));
@@ -29,7 +29,7 @@ pub(super) fn values(samples: &[sizes::sample::Sample; 2]) -> Study<'_> {
     Study::new(Some("brook"), &[axis], parts)
 }
 
-/// Runs of one plan.
+/// A study of several runs of one plan.
 pub(super) fn runs(results: &[sample::Result]) -> Study<'_> {
     let numbers = || (1..=results.len()).map(|number| number.to_string());
     let part = |(number, judged)| {
@@ -72,7 +72,7 @@ fn load(layer: &str, direction: Direction, rate: f64, cost: f64) -> Point {
     Point::new(vec![layer.to_owned(), direction.name().to_owned()], 1, entries)
 }
 
-/// The points of three layers; the preload of the fourth is not installed.
+/// The points of three layers; the preload, the fourth layer, is not installed.
 pub(super) fn of_layers() -> Vec<Point> {
     let layer = |name, nanos, rate| {
         let sizes = [("64 B", 64.0), ("4 KiB", 4096.0)];

@@ -1,4 +1,4 @@
-//! Sweeps made up for goldens.
+//! Invented sweeps of round trips for snapshot tests.
 
 use linerate_facts::Gap;
 use linerate_judge::model::SizeTrips;
@@ -11,10 +11,10 @@ use super::super::{Found, Study};
 use super::Sizes;
 use crate::sample as records;
 
-/// Time of all slices of a size.
+/// Time of all slices of a size, in nanoseconds.
 const LASTED: u64 = 640_000_000;
 
-/// Round trips of a size that take `typical` nanoseconds, and some a little less or more.
+/// Round trips of a size with a median of `typical` nanoseconds; some take a little less or more.
 fn row(size: u64, typical: u64) -> SizeTrips {
     let n = LASTED / typical.max(1);
     let [less, more] = [typical - typical / 50, typical + typical / 10];
@@ -42,13 +42,14 @@ fn row(size: u64, typical: u64) -> SizeTrips {
     }
 }
 
-/// Sizes from 2 B to 8 MiB over a path with 52 us and this rate in each direction, in bits per nanosecond.
+/// Round trips with sizes from 2 B to 8 MiB over a path with a floor of 52 us; `rate` is that of each direction in
+/// bits per nanosecond.
 fn rows(rate: f64) -> Vec<SizeTrips> {
     let sizes = (1..24).map(|k| 1_u64 << k);
     sizes.map(|size| row(size, 52_000 + (size as f64 * 16.0 / rate) as u64)).collect()
 }
 
-/// Round trips, and the record that they may be of.
+/// Invented round trips, and the record that they could come from.
 pub(in super::super) struct Sample {
     pub(in super::super) record: Record,
     rows: Vec<SizeTrips>,
@@ -76,17 +77,17 @@ fn probe(rows: Vec<SizeTrips>) -> Sample {
     Sample { record, rows, gaps: Vec::new() }
 }
 
-/// The smallest size, and a largest one that words round to the same as another.
+/// A sweep of two sizes: 2 B, and a largest one that in words is rounded to the same as another.
 pub(in super::super) fn up_to(most: u64) -> Sample {
     probe(vec![row(2, 52_000), row(most, 104_000)])
 }
 
-/// All sizes over a path of 12.4 Gb/s.
+/// A complete sweep over a path of 12.4 Gb/s.
 pub(in super::super) fn whole() -> Sample {
     probe(rows(12.4))
 }
 
-/// A slow path, on which the largest messages did not fit.
+/// A sweep over a slow path, on which the largest messages did not fit in the time.
 pub(in super::super) fn slow() -> Sample {
     let mut rows = rows(0.01);
     for row in &mut rows[20..] {
@@ -98,7 +99,7 @@ pub(in super::super) fn slow() -> Sample {
     probe(rows)
 }
 
-/// A sweep that was interrupted in its first round, of which some sizes were refused.
+/// A sweep that was interrupted in its first round; some sizes were refused.
 pub(in super::super) fn broken() -> Sample {
     let mut rows = rows(12.4);
     for row in &mut rows[3..] {
@@ -116,7 +117,7 @@ pub(in super::super) fn broken() -> Sample {
     }
 }
 
-/// Datagrams, some of which are lost.
+/// A sweep with datagrams, some of them lost.
 pub(in super::super) fn lossy() -> Sample {
     let mut rows: Vec<SizeTrips> = (5..8).map(|k| row(1 << k, 60_000)).collect();
     for (row, lost) in rows.iter_mut().zip([0, 2, 120]) {
@@ -127,7 +128,7 @@ pub(in super::super) fn lossy() -> Sample {
     sample
 }
 
-/// Two writes for each message, with Nagle's algorithm.
+/// A sweep with two writes for each message, and with Nagle's algorithm on.
 pub(in super::super) fn delayed() -> Sample {
     let mut rows: Vec<SizeTrips> = (1..12).map(|k| row(1 << k, 44_000_000)).collect();
     for row in &mut rows {

@@ -1,4 +1,4 @@
-//! Documents against the schemas that are published for them. Tests of other crates include this file.
+//! Checks documents against their published schemas. Tests of other crates include this file.
 
 use jsonschema::{ValidationError, Validator};
 use linerate_show::schemas::schema;
@@ -10,14 +10,14 @@ pub(crate) fn validator(name: &str) -> Validator {
     jsonschema::validator_for(&serde_json::from_str(schema.text).unwrap()).unwrap()
 }
 
-/// What a schema refuses of a document.
+/// The errors that a schema finds in a document.
 pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
     let errors = schema.iter_errors(document);
     let error = |e: ValidationError<'_>| format!("{}: {e}", e.instance_path());
     errors.map(error).collect()
 }
 
-/// Fails if a document does not fit its schema.
+/// Panics if a document does not fit its schema.
 #[track_caller]
 pub(crate) fn fits(schema: &str, document: &Value) {
     assert_eq!(refused(&validator(schema), document), [""; 0], "{document}");

@@ -1,4 +1,4 @@
-//! The schema of a document, made from its type.
+//! Makes the schema of a document from its type.
 
 use linerate_units::EXACT;
 use schemars::generate::SchemaSettings;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use linerate_test::kept;
 
-/// The schema of `T`, which is published as `name`.
+/// The schema of type `T`, which is published as `name`.
 fn schema<T: JsonSchema>(name: &str) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
@@ -26,7 +26,7 @@ fn tidy(schema: &mut Schema) {
     let Some(schema) = schema.as_object_mut() else {
         return;
     };
-    // Names of Rust's number types, and default values of fields.
+    // Removes names of Rust's number types, and default values of fields.
     schema.remove("format");
     schema.remove("default");
     let is_integer = match schema.get("type") {
@@ -44,7 +44,7 @@ fn tidy(schema: &mut Schema) {
     }
 }
 
-/// Gives the definitions names in the style of the keys: `limit` for the type `LimitOut`.
+/// Renames definitions to the style of the keys: `limit` for the type `LimitOut`.
 fn rename(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -66,7 +66,7 @@ fn rename(schema: &mut Value) {
 }
 
 fn key(name: &str) -> String {
-    // A second type of one name gets a number behind it.
+    // schemars adds a number to the name if a second type has the same name.
     assert!(!name.ends_with(|c: char| c.is_ascii_digit()), "two types are called {name}");
     let mut key = String::new();
     for c in name.strip_suffix("Out").unwrap_or(name).chars() {
@@ -78,7 +78,7 @@ fn key(name: &str) -> String {
     key
 }
 
-/// Compares the kept schema of a document with its type.
+/// Compares the schema file of a document with the schema made from its type.
 pub(crate) fn check<T: JsonSchema>(name: &str) {
     kept::check(&format!("crates/linerate-show/schema/{name}.schema.json"), &schema::<T>(name));
 }

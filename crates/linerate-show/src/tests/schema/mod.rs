@@ -1,4 +1,4 @@
-//! The published schemas: made from the types of the documents, and kept in `schema/`.
+//! Tests of the published schemas, which are made from the types of the documents and stored in `schema/`.
 
 mod fits;
 mod generated;
@@ -15,7 +15,7 @@ fn errors(schema: &str, document: &Value) -> Vec<String> {
     refused(&validator(schema), document)
 }
 
-/// A schema refuses `good` without any of the keys of the object at `at`.
+/// Checks that the schema refuses `good` without any one of the keys of the object at `at`.
 #[track_caller]
 pub(crate) fn needs_all(schema: &str, good: &Value, at: &str) {
     for key in good.pointer(at).unwrap().as_object().unwrap().keys() {

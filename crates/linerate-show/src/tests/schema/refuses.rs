@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::fits::{refused, validator};
 
-/// A schema refuses `good` with another value at any of `wrong`, and with a key that it does not know in
-/// the object at `closed`.
+/// Checks that the schema refuses `good` with any one value replaced as in `wrong`, and with an unknown key in the
+/// object at `closed`.
 #[track_caller]
 pub(crate) fn refuses<const N: usize>(
     schema: &str,

@@ -1,4 +1,5 @@
-//! A path described by hand, for programs. The schema of the document is made from `Output`.
+//! The result of `linerate whatif` as JSON: a path described by hand. The schema of the document is made from
+//! `Output`.
 
 mod sweeps;
 
@@ -11,44 +12,44 @@ use serde::Serialize;
 
 use super::super::import::json::Results;
 use super::super::json::{integer, text};
-use super::{Change, Told};
+use super::{Change, PathResults};
 use crate::head::Head;
 use sweeps::SweepOut;
 
-/// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload, with the
-/// lower and the upper end of an interval; both are equal if every input is known.
+/// One JSON document. Keys contain the units. Unknown values are null. Rates are bits per second of payload, with
+/// the lower and the upper end of an interval; both are equal if every input is known.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate whatif")]
 pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
-    /// Title of the case.
+    /// Title of the described case.
     title: &'a str,
-    /// What was replaced, as typed.
+    /// Values that were replaced in the case, as typed.
     set: &'a [String],
     before: AnswerOut<'a>,
-    /// The case with the replacements. Null if nothing was replaced.
+    /// What is computed for the case with the replacements. Null if nothing was replaced.
     after: Option<AnswerOut<'a>>,
-    /// Published figures of the case file and what is computed for them without replacements.
+    /// Published figures in the case file, and what is computed for each without replacements.
     published: Vec<FigureCheckOut<'a>>,
-    /// Times by size of `[[sweep]]`, and their conclusions about the hardware.
+    /// Times by size in the case file (`[[sweep]]`), and what they show about the hardware.
     sweeps: Vec<SweepOut<'a>>,
-    /// Published results of the case file and what they say: of its own path first, then of paths that differ.
-    results: Vec<ToldOut<'a>>,
+    /// Published results in the case file and what they show: of its own path first, then of paths that differ.
+    results: Vec<ResultOut<'a>>,
 }
 
-/// What is computed for a case.
+/// The figures that are computed for a case.
 #[derive(Serialize, JsonSchema)]
 struct AnswerOut<'a> {
-    /// Null if unknown.
+    /// Goodput from near to far. Null if unknown.
     forward: Option<SolutionOut<'a>>,
-    /// Null if unknown.
+    /// Goodput from far to near. Null if unknown.
     reverse: Option<SolutionOut<'a>>,
-    /// Null if unknown.
+    /// Goodput with both directions loaded at the same time. Null if unknown.
     both: Option<BothOut<'a>>,
     /// Ceilings of every stage, in the order of the forward direction; forward ceilings come first.
     ceilings: Vec<CeilingOut<'a>>,
-    /// Estimates that are no ceilings.
+    /// Estimates, which are no ceilings.
     estimates: Vec<EstimateOut<'a>>,
     /// Packets per second: lower and upper end of an interval. Null if unknown.
     #[schemars(inner(range(min = 0)))]
@@ -56,31 +57,31 @@ struct AnswerOut<'a> {
     /// CPU cycles for each packet: lower and upper end of an interval. Null if unknown.
     #[schemars(inner(range(min = 0)))]
     cycles_per_packet: Option<[f64; 2]>,
-    /// Lower bound of the latency one way, for 64 bytes. What is not described takes no time.
+    /// Lower bound of the one-way latency, for 64 bytes. Parts that are not described count as zero.
     latency_floor_ns: u64,
-    /// The parts of this latency.
+    /// The parts of `latency_floor_ns`.
     latency_floor: Vec<PartOut<'a>>,
     /// Price of the goodput. Null if unknown.
     price: Option<PriceOut<'a>>,
 }
 
-/// Goodput of a direction, and what limits it.
+/// Goodput that the path allows in a direction, and what limits it.
 #[derive(Serialize, JsonSchema)]
 struct SolutionOut<'a> {
     /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
-    /// Names of the ceilings that limit it: two if the ends of the interval have different ones.
+    /// Names of the ceilings that limit the goodput: two if the limits at the two ends of the interval differ.
     binding: &'a [String],
-    /// What limits it once that is replaced. Null if nothing else is known.
+    /// The next limit, once these ceilings are removed. Null if no other ceiling is known.
     next: Option<NextLimitOut<'a>>,
 }
 
-/// Goodput once its limit is replaced, and what limits it then.
+/// Goodput once the first limit is removed, and what limits it then.
 #[derive(Serialize, JsonSchema)]
 struct NextLimitOut<'a> {
     /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
-    /// Names of the ceilings that limit it.
+    /// Names of the ceilings that limit this goodput.
     binding: &'a [String],
 }
 
@@ -89,39 +90,39 @@ struct NextLimitOut<'a> {
 struct BothOut<'a> {
     #[serde(flatten)]
     sum: SolutionOut<'a>,
-    /// Part of the forward direction. Null if unknown.
+    /// Goodput of the forward direction. Null if unknown.
     forward_bps: Option<[u64; 2]>,
-    /// Part of the reverse direction. Null if unknown.
+    /// Goodput of the reverse direction. Null if unknown.
     reverse_bps: Option<[u64; 2]>,
 }
 
-/// The most goodput that a part of the path allows.
+/// The highest goodput that a part of the path allows.
 #[derive(Serialize, JsonSchema)]
 struct CeilingOut<'a> {
     direction: Direction,
-    /// What a case replaces together: link, near slot.
+    /// Name of the part: link, near slot. A case replaces all resources of this name together.
     name: &'a str,
     stage: Stage,
     side: Place,
     /// Lower and upper end of the ceiling.
     goodput_bps: [u64; 2],
-    /// The formula, with its numbers.
+    /// The formula of the ceiling, with its numbers.
     formula: &'a str,
-    /// Inputs of the formula.
+    /// Inputs that the formula was computed from.
     inputs: Vec<InputOut<'a>>,
 }
 
 /// An input of a ceiling.
 #[derive(Serialize, JsonSchema)]
 struct InputOut<'a> {
-    /// Key of the case file.
+    /// Key of the input in the case file.
     key: &'a str,
-    /// The value of the input.
+    /// The value of the input, in words.
     value: &'a str,
     source: Source,
 }
 
-/// An estimate that is no ceiling.
+/// An estimate, which is no ceiling.
 #[derive(Serialize, JsonSchema)]
 struct EstimateOut<'a> {
     #[schemars(extend("enum" = [Stage::Cpu, Stage::Memory]))]
@@ -132,12 +133,12 @@ struct EstimateOut<'a> {
     words: &'a str,
 }
 
-/// A part of the latency.
+/// A part of the lower bound of the latency.
 #[derive(Serialize, JsonSchema)]
 struct PartOut<'a> {
-    /// The source of the delay.
+    /// The source of the delay, with its numbers.
     words: &'a str,
-    /// The time.
+    /// Delay of this part.
     #[schemars(range(min = 0))]
     ns: f64,
 }
@@ -145,47 +146,49 @@ struct PartOut<'a> {
 /// Price of the goodput.
 #[derive(Serialize, JsonSchema)]
 struct PriceOut<'a> {
-    /// Price for each Gb/s: lower and upper end of an interval.
+    /// Price of one Gb/s: lower and upper end of an interval.
     #[schemars(inner(range(min = 0)))]
     per_gbps: [f64; 2],
-    /// Currency.
+    /// Currency of the price.
     currency: &'a str,
-    /// The period of the price, such as `hour`, if the hardware is rented. Null if it is bought.
+    /// The period that the price is for, such as `hour`, if the hardware is rented. Null if it is bought.
     per: Option<&'a str>,
 }
 
-/// A published figure and what is computed for it.
+/// A published figure and the figure computed for it.
 #[derive(Serialize, JsonSchema)]
 struct FigureCheckOut<'a> {
-    /// What was measured.
+    /// What was measured, in words.
     what: &'a str,
-    /// The published figure.
+    /// The published figure, in words.
     figure: &'a str,
-    /// The computed figure.
+    /// The computed figure, in words.
     computed: &'a str,
-    /// How both compare, in words.
+    /// How the published and the computed figure compare, in words.
     claim: &'static str,
-    /// Whether both could be compared.
+    /// Whether the two figures could be compared.
     holds: bool,
-    /// How both compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`, `far-below`
-    /// (half), `above`; of times `above-floor` or `below-floor`. Null if nothing was computed.
+    /// How the two figures compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`,
+    /// `far-below` (half), `above`; for times `above-floor` or `below-floor`. Null if nothing was computed.
     relation: Option<&'static str>,
-    /// What more ports or cards change, beside another figure. Null if the two differ in other things.
+    /// What more ports or cards change, compared with another published figure. Null if the two differ in other
+    /// things.
     change: Option<&'a str>,
 }
 
-/// Published results of one path.
+/// Published results of one path, and what they show.
 #[derive(Serialize, JsonSchema)]
-struct ToldOut<'a> {
-    /// Differences of the path from the case, as they would be typed. Empty for the path of the case.
+struct ResultOut<'a> {
+    /// Differences of the path from the case, in the form in which one would type them. Empty for the path of the
+    /// case.
     set: &'a [String],
-    /// The answer to read first. Null if there are only facts.
+    /// The headline of the results. Null if they have only facts of hosts.
     headline: Option<&'a Headline>,
     #[serde(flatten)]
     results: Results<'a>,
 }
 
-/// One JSON document, with a line feed at its end.
+/// The result as one JSON document, with a line feed at its end.
 pub fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
         head: Head::new(change.headline()),
@@ -195,7 +198,7 @@ pub fn document(change: &Change<'_>) -> serde_json::Result<String> {
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
         sweeps: sweeps::all(change.before.0),
-        results: change.told.iter().map(told).collect(),
+        results: change.results.iter().map(result).collect(),
     };
     text(&output)
 }
@@ -267,10 +270,10 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
-fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
-    let explained = &told.explained;
-    ToldOut {
-        set: told.set,
+fn result<'a>(path: &'a PathResults<'a>) -> ResultOut<'a> {
+    let explained = &path.explained;
+    ResultOut {
+        set: path.set,
         headline: explained.headline.as_ref(),
         results: Results::of(explained),
     }

@@ -1,4 +1,4 @@
-//! What times by size say about the hardware, for programs.
+//! What times by message size show about the hardware, as JSON.
 
 use linerate_ceiling::fingerprint::{fit, timer};
 use linerate_explain::case::{Case, SizeSeries};
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use super::super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
 
-/// Times by size.
+/// A published table of times by message size, and what it shows.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SweepOut<'a> {
-    /// What was measured.
+    /// What was measured, in words.
     what: &'a str,
-    /// A timer that sets the times. Null if they show none.
+    /// The timer that sets the times. Null if they show none.
     timer: Option<TimerOut>,
-    /// What the times say. Null if too few messages are large enough to show a rate.
+    /// The line through the times. Null if too few messages are large enough to show a rate.
     fit: Option<FitOut>,
 }
 

@@ -1,4 +1,4 @@
-//! No path carries more than any of its limits.
+//! Tests that goodput of a simulated path exceeds none of its limits.
 
 use super::*;
 
@@ -38,7 +38,7 @@ proptest! {
             .expect("the step runs");
         let got = goodput_of(&step, Direction::Forward) * 1e9;
         let streams = f64::from(count);
-        // Receivers on a shared host run on the near one's four CPUs.
+        // On a shared host, the receiving threads run on the four CPUs of the near host.
         let core = 8.0 * 1e12 / 202.0;
         let ceilings = [
             rate_mbps as f64 * 1e6 * 1448.0 / 1538.0,

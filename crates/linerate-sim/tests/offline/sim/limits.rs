@@ -1,4 +1,4 @@
-//! Each limit binds where it is the least, and only there.
+//! Tests that each limit of a simulated path determines goodput if it is the lowest one, and only then.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_receiving_core_binds_until_it_gets_help() {
         ..streams(1)
     };
     near(goodput(&path, extra(1402)), whole / 2.0);
-    // The sender has slack: work there changes nothing.
+    // The sender's CPU is not busy, so more work on it changes nothing.
     let slack = Knobs {
         extra_work: ExtraWork { sender_ps_per_byte: 300, receiver_ps_per_byte: 0 },
         ..streams(1)
@@ -113,7 +113,8 @@ fn a_reader_that_pauses_does_so_whether_it_copies_or_not() {
     let mut path = wire();
     path.far.receive.pause = Nanos::from_millis(1);
     let discard = Knobs { receive: Receive::Discard, ..streams(1) };
-    // 262144 bytes in a pause and the work on them: 0.2 ns per byte, half of it the copy.
+    // An operation has 262144 bytes. It takes a pause of 1 ms, and 0.2 ns of work for each byte, half of which is the
+    // copy.
     near(goodput(&path, streams(1)), 0.262_144 * 8.0 / 1.053);
     near(goodput(&path, discard), 0.262_144 * 8.0 / 1.027);
 }
@@ -130,7 +131,7 @@ fn what_a_slow_reader_leaves_gathers_until_the_window_is_full_of_it() {
         let closed = speed(table, m::TCP_RWND_LIMITED) / 1e6;
         (last(&step, 1, m::SOCKET_UNREAD), closed)
     };
-    // 9.415 Gb/s come, 1.99 are read: 928 MB more in each second.
+    // 9.415 Gb/s arrive and 1.99 Gb/s are read, so unread data grow by 928 MB per second.
     let (gathered, closed) = unread(8 << 30);
     assert!((1.8e9..2.3e9).contains(&gathered), "{gathered}");
     assert!(closed < 0.01, "{closed}");

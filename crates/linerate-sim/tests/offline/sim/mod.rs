@@ -1,4 +1,4 @@
-//! The simulated path: which limit binds there, and the readings of its steps.
+//! Tests of the simulated path: which limit determines goodput, and which readings its steps have.
 
 mod ceilings;
 mod limits;
@@ -37,7 +37,7 @@ fn plan(sets: &[u32], measure: Nanos) -> StepPlan {
     }
 }
 
-/// A step of two seconds on the sets given.
+/// Makes these sets, and runs a step of two seconds with them.
 fn run(path: &SimPath, sets: &[SetPlan]) -> Step {
     let mut sim = Sim::new(path.clone(), 1);
     for set in sets {
@@ -52,7 +52,7 @@ fn tables<'a>(step: &'a Step, end: usize, source: &'a str) -> impl Iterator<Item
     step.ends[end].tables.iter().filter(move |t| t.source == source)
 }
 
-/// Growth of a counter over the time that counts, per second.
+/// Returns how much a counter grows per second in the time that counts.
 fn speed(table: &Table, metric: Metric) -> f64 {
     let values = table.column(metric).expect("the column is there");
     let first = table.at.iter().position(|&at| at >= 300_000_000).expect("a row");
@@ -60,13 +60,13 @@ fn speed(table: &Table, metric: Metric) -> f64 {
     (values[last] - values[first]) as f64 * 1e9 / (table.at[last] - table.at[first]) as f64
 }
 
-/// Last value of a column of the first table of a source.
+/// Returns the last value of a column, from the first table of the metric's source.
 fn last(step: &Step, end: usize, metric: Metric) -> f64 {
     let table = tables(step, end, metric.source).next().expect("a table");
     *table.column(metric).and_then(<[i64]>::last).expect("a row") as f64
 }
 
-/// Goodput in Gb/s of one direction, at the receiver.
+/// Returns the goodput of one direction in Gb/s, from the receiver's counters.
 fn goodput_of(step: &Step, direction: Direction) -> f64 {
     let end = usize::from(direction == Direction::Forward);
     tables(step, end, "worker")
@@ -84,12 +84,12 @@ fn streams(streams: u32) -> Knobs {
     Knobs { streams, ..Knobs::default() }
 }
 
-/// A path of 10 Gb/s where nothing but the wire binds.
+/// Makes a path of 10 Gb/s on which only the wire is a limit.
 fn wire() -> SimPath {
     SimPath::default()
 }
 
-/// A longer path at 20 Gb/s, where the window of 1 MB and a millisecond leave 8.4 Gb/s.
+/// Makes a longer path of 20 Gb/s on which a window of 1 MiB limits goodput to 8.4 Gb/s at a round trip of 1 ms.
 fn windowed() -> SimPath {
     let mut path = SimPath { rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = Rate(20_000_000_000);
@@ -98,7 +98,7 @@ fn windowed() -> SimPath {
     path
 }
 
-/// A fast path whose receiving core allows 5.7 Gb/s.
+/// Makes a fast path on which one CPU of the receiver can receive 5.7 Gb/s.
 fn receiver_bound() -> SimPath {
     let mut path = wire();
     path.forward.rate = Rate(40_000_000_000);

@@ -1,4 +1,4 @@
-//! A step of the simulated path, and its counters.
+//! Tests of steps on a simulated path, and of their counters.
 
 use super::*;
 

@@ -1,27 +1,26 @@
-//! Limits just under and just over another one.
+//! Tests of a second limit that is a little lower, or a little higher, than the limit of the path.
 
 use super::*;
 
 /// Payload that a path of 4 Gb/s carries in full segments of 1448 bytes, in bits per second.
 const CARRIED: f64 = 4e9 * 1448.0 / 1538.0;
 
-/// Puts a limit at this multiple of the path's rate.
+/// Sets a limit to this multiple of `CARRIED`.
 type Beside = fn(&mut SimPath, &mut Knobs, f64);
 
-/// Bytes in flight that carry this multiple of `CARRIED` over 2 ms.
+/// Sets a round trip of 2 ms; returns the bytes in flight with which goodput is this multiple of `CARRIED`.
 fn in_flight(path: &mut SimPath, times: f64) -> Bytes {
     path.rtt = Nanos::from_millis(2);
     Bytes((CARRIED * times / 8.0 * 0.002) as u64)
 }
 
-/// Picoseconds of work for each byte that limit goodput to this multiple of `CARRIED`, less the base cost of a
-/// byte.
+/// Returns the picoseconds of additional work per byte that limit goodput to this multiple of `CARRIED`.
 fn work(times: f64) -> u64 {
     let cost = Cost::default();
     (8e12 / (CARRIED * times)) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of one operation for this multiple of `CARRIED`.
+/// Returns the pause after each operation that limits goodput to this multiple of `CARRIED`.
 fn pause(times: f64) -> Nanos {
     Nanos(work(times) * Cost::default().op.0 / 1000)
 }
@@ -42,7 +41,7 @@ const BESIDE: &[(&str, Beside)] = &[
     ("receiver-app", |p, _, times| {
         p.far.receive.pause = pause(times);
     }),
-    // A buffer that takes all that a slow reader leaves in a step.
+    // The receive window has room for everything that a slow reader does not read during a step.
     ("receiver-app", |p, _, times| {
         p.forward.receive_window = Bytes(1 << 30);
         p.far.receive.pause = pause(times);

@@ -1,9 +1,9 @@
-//! Round trips under load: a standing queue is found and proved, a short one is not named.
+//! Tests of round trips under load: a standing queue is found and proved, a short queue is not named.
 
 use super::*;
 use linerate_plan::path::Measure;
 
-/// A path of 50 Mb/s and 1 ms, with a queue for this many milliseconds of it.
+/// Makes a path of 50 Mb/s with a round trip of 1 ms, whose queue has room for `room` milliseconds of payload.
 fn path(congestion: Congestion, room: u64) -> SimPath {
     let mut path = SimPath { congestion, rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = Rate(50_000_000);

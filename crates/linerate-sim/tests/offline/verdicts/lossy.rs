@@ -1,8 +1,8 @@
-//! Loss on the path: at random, by a policer, and of packets that are too large.
+//! Tests of loss on the path: at random, by a policer, and of packets that are too large.
 
 use super::*;
 
-/// The first limit that is named.
+/// Runs a path; returns the first limit of the verdict, and the explanation.
 fn named(path: &SimPath, seed: u64) -> (Option<(&'static str, Place, Certainty)>, String) {
     let verdict = verdict_of(path, Knobs::default(), seed);
     let limit = first(&verdict).map(|l| (l.cause, l.side, l.certainty));
@@ -46,7 +46,7 @@ fn random_loss_is_told_from_a_rate_that_is_exceeded() {
 
 #[test]
 fn loss_that_does_not_bind_is_not_named() {
-    // Under BBR, and where the path is full before loss binds.
+    // Under BBR loss does not limit goodput, and neither does it if the path is full before.
     let mut path = under(Congestion::Bbr);
     path.forward.rate = gigabits(1.0);
     path.forward.loss = 0.01;
@@ -91,7 +91,7 @@ fn one_core_and_a_cap_for_each_flow_are_told_apart_on_the_same_figures() {
             run(&mut sim, plan(Knobs::default()), linerate_session::run::Label::default(), &mut ());
         let model = derive(&record);
         let dir = &model.directions[0];
-        // The figures: 1 Gb/s, and twice that for two streams.
+        // Goodput is 1 Gb/s with one stream, and twice that with two streams.
         assert!((dir.base.goodput.mean / 1e9 - 1.0).abs() < 0.02);
         assert!((dir.sweep[0].goodput.mean / 2e9 - 1.0).abs() < 0.02);
         let verdict = judge(&model);

@@ -1,5 +1,5 @@
-//! Whole runs on simulated paths: steps, trials and judge together name what binds, on the right
-//! side, and prove it.
+//! Tests of whole runs on simulated paths: steps, trials and judge together name the limit on the right side, and prove
+//! it.
 
 mod beside;
 mod latency;
@@ -42,7 +42,7 @@ fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
     ran(path, knobs, seed).1
 }
 
-/// A run, and what was judged of it.
+/// Runs linerate on a path; returns the record and the verdict.
 fn ran(path: &SimPath, knobs: Knobs, seed: u64) -> (Record, Verdict) {
     let mut sim = Sim::new(path.clone(), seed);
     let (record, error) =
@@ -62,7 +62,7 @@ fn gigabits(n: f64) -> Rate {
     Rate((n * 1e9) as u64)
 }
 
-/// What is planted, on a path of 10 Gb/s with 1 ms of round trip.
+/// Plants a limit on a path of 10 Gb/s with a round trip of 1 ms.
 type Plant = fn(&mut SimPath, &mut Knobs);
 
 fn explain(verdict: &Verdict) -> String {

@@ -1,8 +1,8 @@
-//! Notices of a run about the hosts and the resources that they share.
+//! Tests of a run's notices about its hosts and the resources that they share.
 
 use super::*;
 
-/// Side and text of each notice, before the first step and after its begin.
+/// Side and subject of each notice: those before the first step, and those later.
 #[derive(Default)]
 struct Notices {
     first: Vec<(Side, String)>,
@@ -78,7 +78,7 @@ fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_report
     assert_eq!(of_run(3_000), (false, vec![left_out]));
 }
 
-/// Cause and time of each proof, and the trials that had begun by then.
+/// For each proof, its cause, its time and the number of trials that had begun; and the number of trials so far.
 #[derive(Default)]
 struct Proofs {
     begun: usize,

@@ -1,4 +1,4 @@
-//! The order and the length of the steps of a run.
+//! Tests of the order and the length of a run's steps.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn both(trials: bool) -> Plan {
     Plan { directions: Direction::ALL.to_vec(), trials, ..plan(Knobs::default()) }
 }
 
-/// Places of the steps with such a purpose.
+/// Returns the indices of the steps with such a purpose.
 fn places(record: &Record, is: impl Fn(Purpose) -> bool) -> Vec<usize> {
     let steps = record.steps.iter().enumerate();
     steps.filter(|(_, s)| is(s.plan.purpose)).map(|(at, _)| at).collect()
@@ -33,7 +33,7 @@ fn trials_come_before_what_a_verdict_does_not_need() {
     let swept = places(&record, |p| p == Purpose::Sweep { direction: forward });
     let together = places(&record, |p| p == Purpose::Both);
     let (first, last) = (slices[0], slices[slices.len() - 1]);
-    // Twice the streams before, still more after.
+    // The load with twice the streams runs before the trial, those with more streams after it.
     assert!(swept[0] < first, "{swept:?} {first}");
     assert!(swept.len() > 1 && swept[1..].iter().all(|at| *at > last), "{swept:?} {last}");
     assert!(together.len() == 1 && together[0] > last);
@@ -55,7 +55,7 @@ fn no_direction_misses_its_sweep_or_is_swept_twice() {
     }
 }
 
-/// Milliseconds that count of the base step and of a slice.
+/// Returns how many milliseconds count in the base step, and in a slice.
 fn lengths(path: &SimPath, trials: bool) -> (u64, Option<u64>) {
     let record = record_of(path, Plan { trials, ..plan(Knobs::default()) });
     let of = |is: fn(&Purpose) -> bool| {

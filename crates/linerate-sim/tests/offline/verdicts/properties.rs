@@ -1,39 +1,40 @@
-//! Properties of every path: limits that do not bind do not matter, the lowest one does, and the two ends are
-//! symmetric.
+//! Tests of properties that hold on every path: a limit that is not the lowest does not matter, the lowest limit is
+//! named, and near and far are symmetric.
 
 use super::*;
 
-/// Limits one stage to this many Gb/s in one stream.
+/// Sets the limit of one stage so that one stream has this goodput, in Gb/s.
 type Put = fn(&mut SimPath, f64);
 
-/// A kind of limit.
+/// A kind of limit, and how it is set.
 struct Kind {
-    /// The cause that is named where it binds.
+    /// The cause that must be named if this limit is the lowest.
     cause: &'static str,
-    /// Factor by which this kind must bind more than others. On a fast path, a low random loss cannot be
-    /// distinguished from none.
+    /// Factor that is applied to this limit, so that it is clearly the lowest. On a fast path, a low random loss cannot
+    /// be distinguished from none.
     part: f64,
     put: Put,
 }
 
-/// Round trip of all paths here.
+/// Round-trip time of all paths in these tests.
 const RTT: Nanos = Nanos::from_millis(2);
 
-/// The capacity of stages that do not bind, in Gb/s.
+/// Goodput in Gb/s that all limits permit except the lowest one.
 const AMPLE: f64 = 12.0;
 
-/// Payload in flight that carries this many Gb/s.
+/// Returns the payload in flight with which goodput is this many Gb/s.
 fn in_flight(gigabits: f64) -> Bytes {
     Bytes((gigabits * 1e9 / 8.0 * RTT.secs()) as u64)
 }
 
-/// Picoseconds of the program for each byte at this many Gb/s.
+/// Returns the program's picoseconds per byte with which goodput is this many Gb/s.
 fn work(gigabits: f64) -> u64 {
     let cost = Cost::default();
     (8e3 / gigabits) as u64 - cost.kernel_ps - cost.copy_ps
 }
 
-/// Pause of a program after each operation at this many Gb/s: the time that its work at an ample rate leaves.
+/// Returns the program's pause after each operation with which goodput is this many Gb/s, in addition to the work for
+/// `AMPLE`.
 fn pause(gigabits: f64) -> Nanos {
     let picoseconds = work(gigabits).saturating_sub(work(AMPLE));
     Nanos(picoseconds * Cost::default().op.0 / 1000)
@@ -61,12 +62,12 @@ const KINDS: &[Kind] = &[
     Kind {
         cause: "path-loss",
         part: 0.1,
-        // Mathis's formula, by which the simulation goes.
+        // The simulation uses Mathis's formula too.
         put: |p, g| p.forward.loss = (1.22 * 1448.0 / in_flight(g).0 as f64).powi(2),
     },
 ];
 
-/// A path in which every stage but one has ample capacity. Rates of a policing path drop excess packets.
+/// Makes a path on which all limits are ample except `least`. If it `polices`, packets above its rates are dropped.
 fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
     let mut path = SimPath { rtt: RTT, ..SimPath::default() };
     if polices {
@@ -80,14 +81,15 @@ fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
     path
 }
 
-/// Every kind of limit, and those of the network once more on a path that polices.
+/// Returns every kind of limit on a path with queues, and the limits of the network also on a path that polices.
 fn binding() -> impl Iterator<Item = (&'static Kind, bool)> {
     let rates = KINDS.iter().take(2);
     let queued = KINDS.iter().map(|kind| (kind, false));
     queued.chain(rates.map(|kind| (kind, true)))
 }
 
-/// Whether two kinds are the same, or take turns on one thread: then both hold it back, neither alone.
+/// Returns whether two kinds have the same cause, or limit the same thread. In the second case the thread's work and
+/// pause add up, and neither alone is the limit.
 fn alike(a: &Kind, b: &Kind) -> bool {
     fn thread(kind: &Kind) -> Option<&str> {
         let work = kind.cause.strip_suffix("-core");
@@ -127,7 +129,7 @@ fn lowering_a_limit_below_the_binding_one_makes_it_the_verdict() {
         let gigabits = 1.0 + 2.0 * random.uniform();
         for lowered in KINDS.iter().filter(|kind| !alike(kind, before)) {
             let mut path = path(before, gigabits, polices);
-            // Two streams must not meet the limit above, nor four where what exceeds it is dropped.
+            // Two streams must stay below the higher limit, and so must four streams if excess packets are dropped.
             let most = if polices { 0.23 } else { 0.45 };
             let below = before.part * most * (0.6 + 0.4 * random.uniform());
             (lowered.put)(&mut path, gigabits * below * lowered.part);

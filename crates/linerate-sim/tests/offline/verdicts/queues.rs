@@ -1,4 +1,4 @@
-//! Streams that the port of the far end deals out to receive queues by their source ports.
+//! Tests of streams that the far end's port distributes over receive queues by their source ports.
 
 use linerate_facts::metric::{self, Metric};
 use linerate_plan::{Pattern, SetPlan, StepPlan};
@@ -7,17 +7,17 @@ use linerate_session::link::{Link, LinkError, Live, StepControl};
 
 use super::*;
 
-/// A path whose far port has two queues, served by CPUs 2 and 3 of four. One queue takes in 1 Gb/s;
-/// into which each pair of streams falls follows from the number of its set, as if from its ports.
+/// A path whose far port has two receive queues, served by CPUs 2 and 3 of four. One queue can receive 1 Gb/s. The
+/// number of a set determines which queues its two streams get, as their TCP ports would.
 struct Queues {
     sim: Sim,
-    /// Whether streams that fall into one queue carry less.
+    /// Whether two streams in one queue share the queue's 1 Gb/s.
     narrow: bool,
-    /// How often connections of two streams were made.
+    /// How often a set with two streams was made.
     pairs: u32,
 }
 
-/// Whether both streams of a set fall into the first queue.
+/// Returns whether both streams of a set get the first queue.
 fn collide(set: u32) -> bool {
     [1, 2].contains(&(set % 5))
 }
@@ -38,7 +38,7 @@ impl Link for Queues {
         let mut made = plan.clone();
         if matches!(plan.pattern, Pattern::Stream { .. }) {
             self.pairs += u32::from(plan.knobs.streams == 2);
-            // A full queue holds its streams as a pace of each would.
+            // Streams that share a full queue are simulated by giving each of them a pace.
             let shared = if collide(plan.id) && self.narrow { plan.knobs.streams } else { 1 };
             made.knobs.pacing = Some(Rate(1_000_000_000 / u64::from(shared)));
         }
@@ -68,8 +68,8 @@ impl Link for Queues {
     }
 }
 
-/// Adds the counters of two receive queues to a table of the far host. CPU 2 spends nearly all of its time on packets;
-/// the CPUs after it do too, unless all streams share one queue (`into_one`).
+/// Adds the counters of two receive queues to a table of the far host. CPU 2 spends nearly all its time on packets. The
+/// CPU of the other queue does so too, unless all streams get one queue (`into_one`).
 fn deal(table: &mut Table, into_one: bool) {
     let rows = table.at.len();
     let at = table.at.clone();
@@ -88,7 +88,7 @@ fn deal(table: &mut Table, into_one: bool) {
         }
         ("cpu", Some(cpu @ 2..)) => {
             let full = cpu == 2 || !into_one;
-            // Ticks of 10 ms.
+            // Converts to CPU ticks of 10 ms.
             let ticks = |share: f64| -> Vec<i64> {
                 let so_far = |at: &u64| (*at as f64 / 1e7 * share) as i64;
                 at.iter().map(so_far).collect()
@@ -101,7 +101,7 @@ fn deal(table: &mut Table, into_one: bool) {
     }
 }
 
-/// A run of two streams, and how often two were connected.
+/// Runs linerate with two streams; returns the record, and how often a set with two streams was made.
 fn dealt(narrow: bool) -> (Record, u32) {
     let mut link = Queues { sim: Sim::new(SimPath::default(), 7), narrow, pairs: 0 };
     let knobs = Knobs { streams: 2, ..Knobs::default() };
@@ -124,7 +124,8 @@ fn streams_that_fell_into_one_queue_gain_by_other_ports() {
     assert_eq!(limits, [("hash-collision", Certainty::Proved)], "{why}");
     let kinds: Vec<&str> = record.trials.iter().map(|t| t.kind.as_str()).collect();
     assert_eq!(kinds, ["other-ports"]);
-    // The base load, and for both settings of the trial until the ports were as it needs them.
+    // One set is for the base load. Both settings of the trial make new sets until the ports are as the setting needs
+    // them.
     assert!(pairs > 3, "{pairs} sets of two streams");
 }
 

@@ -1,13 +1,13 @@
-//! Paths drawn at random: how often a proof is wrong.
+//! A study of random paths: how often a proof is wrong.
 
 use linerate_judge::model::Load;
 
 use super::*;
 
-/// Takes one limit of a path away.
+/// Removes or raises one limit of a path.
 type Relax = fn(&mut SimPath, &mut Knobs);
 
-/// The true limit is found without the judge, on the same path without noise.
+/// For each cause, a change that removes its limit. A limit is the true one if goodput without noise then grows.
 const RELAX: &[(&str, Relax)] = &[
     ("wire-full", |p, _| p.forward.rate.0 *= 2),
     ("path-rate", |p, _| p.forward.rate.0 *= 2),
@@ -27,20 +27,20 @@ const RELAX: &[(&str, Relax)] = &[
     ("pacing", |_, k| k.pacing = None),
 ];
 
-/// Goodput of the base load without noise.
+/// Returns the goodput of the base load without noise.
 fn clean(path: &SimPath, knobs: &Knobs) -> f64 {
     base(path, knobs).goodput.mean
 }
 
-/// Whether the base load without noise makes the round trip as long as `latency-queue` says: twice the path's own, and
-/// at least 5 ms longer.
+/// Returns whether the base load without noise lengthens the round trip so much that `latency-queue` applies: to twice
+/// that of the idle path, and by at least 5 ms.
 fn queues(path: &SimPath, knobs: &Knobs) -> bool {
     let loaded = base(path, knobs).tcp.rtt.unwrap_or_default();
     let added = loaded.0.saturating_sub(path.rtt.0);
     loaded.0 >= 2 * path.rtt.0 && added >= Nanos::from_millis(5).0
 }
 
-/// The base load without noise.
+/// Runs the base load without noise.
 fn base(path: &SimPath, knobs: &Knobs) -> Load {
     let mut path = path.clone();
     path.forward.noise = (Class::White, 0.0);
@@ -50,7 +50,7 @@ fn base(path: &SimPath, knobs: &Knobs) -> Load {
     derive(&record).directions.remove(0).base
 }
 
-/// Makes one limit of a path tighter by a tenth.
+/// Lowers one limit of a path by a tenth.
 type Tighten = fn(&mut SimPath, &mut Knobs);
 
 const TIGHTEN: &[(&str, Tighten)] = &[
@@ -86,11 +86,12 @@ const TIGHTEN: &[(&str, Tighten)] = &[
     }),
 ];
 
-/// Whether a limit holds: to take it away gains more than "nothing" (3 %), or, where two limits
-/// stand at the same height and neither alone gains, to tighten it by a tenth loses 5 %.
+/// Returns whether a cause is a true limit: removing the limit increases goodput by more than 3 %, which counts as
+/// nothing. If two limits are equally low, removing one gains nothing; then lowering it by a tenth must reduce goodput
+/// by 5 %.
 ///
-/// What the simulation does not have cannot hold. A queue is a limit of the round trip, which a full path of the
-/// simulation has.
+/// A cause that the simulation lacks cannot be a true limit. A queue is a limit of the round trip; it exists if the
+/// simulated path is full.
 fn holds(path: &SimPath, knobs: &Knobs, cause: &str) -> bool {
     if cause == "latency-queue" {
         return queues(path, knobs);
@@ -105,7 +106,8 @@ fn holds(path: &SimPath, knobs: &Knobs, cause: &str) -> bool {
     ratio(RELAX).is_some_and(|gain| gain >= 1.03) || ratio(TIGHTEN).is_some_and(|gain| gain <= 0.95)
 }
 
-/// Of the effects of a run's trials, those whose interval holds the true one, and all. The true one is without noise.
+/// Returns how many of the trials' intervals contain the true effect, and the number of all trials with an interval.
+/// The true effect is that without noise.
 fn covered(path: &SimPath, record: &Record) -> [u32; 2] {
     let model = derive(record);
     let forward = model.trials.iter().filter(|t| t.plan.direction == Direction::Forward);
@@ -119,7 +121,7 @@ fn covered(path: &SimPath, record: &Record) -> [u32; 2] {
     counts
 }
 
-/// A path with one limit of random severity, which may or may not bind, and noise of any class.
+/// Draws a path with noise of a random class, and with one limit of random severity, which need not be the lowest.
 fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
     let classes = [
         ("white", Class::White),
@@ -138,7 +140,7 @@ fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
         let (_, _, plant) = draw.pick(PLANTED);
         plant(&mut path, &mut knobs);
     }
-    // From a tenth of what was planted to three times as much.
+    // Factors from a tenth to three times the planted value.
     let scale = |d: &mut Random| 0.1 * 30_f64.powf(d.uniform());
     path.forward.rate = Rate((path.forward.rate.0 as f64 * scale(draw).clamp(0.1, 1.5)) as u64);
     let window = path.forward.receive_window.0 as f64 * scale(draw).max(0.3);
@@ -147,7 +149,7 @@ fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
     (path, knobs, name)
 }
 
-/// The results of the runs of one class.
+/// The results of all runs with one class of noise.
 #[derive(Default)]
 struct Score {
     runs: u32,
@@ -156,17 +158,17 @@ struct Score {
     supported: u32,
     supported_wrong: u32,
     unknown: u32,
-    /// Effects whose interval holds the truth, and all.
+    /// Number of effects whose interval contains the true effect, and number of all effects.
     covered: [u32; 2],
     /// Seconds until the first limit was proved.
     times: Vec<f64>,
 }
 
-/// What came of one run.
+/// The result of one run.
 struct Outcome<'a> {
     record: &'a Record,
     named: Option<&'a Limit>,
-    /// Whether the named limit holds.
+    /// Whether the named limit is a true limit.
     right: bool,
     covered: [u32; 2],
 }
@@ -192,7 +194,7 @@ impl Score {
         }
     }
 
-    /// The median of the times to a proof.
+    /// Returns the median of the times until the first proof.
     fn median(&self) -> f64 {
         let mut times = self.times.clone();
         times.sort_by(f64::total_cmp);
@@ -200,7 +202,7 @@ impl Score {
     }
 }
 
-/// When a limit was proved: at the end of its trial, or where it needs none, of the base load.
+/// Returns when a limit was proved, in seconds: at the end of its trial or, if it needs no trial, of the base load.
 fn proved_after(record: &Record, limit: &Limit) -> f64 {
     let trial = limit.trial.as_ref().map(|decided| decided.id);
     let of_it = |step: &&Step| match step.plan.purpose {
@@ -257,7 +259,8 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         );
     }
     let all = &scores["all"];
-    // Three of 1870 were wrong, of limits at nearly one height; in a small run that is one by chance.
+    // In a study, 3 of 1870 proofs were wrong, all of limits that are nearly equal. In a small study, one may occur by
+    // chance.
     assert!(all.wrong <= 1 + all.proved / 500, "{} of {}", all.wrong, all.proved);
     assert!(all.proved * 2 > all.runs, "most runs end in a proof");
 }

@@ -1,4 +1,4 @@
-//! Sweeps on simulated paths: what each setting gave, the knee, and which setting costs less.
+//! Tests of sweeps on simulated paths: goodput of each setting, the knee, and which setting costs less.
 
 use linerate_judge::model::{self, Cost, SweepPlan};
 use linerate_plan::study::Pace;
@@ -10,7 +10,7 @@ use linerate_session::run::sweep;
 
 use super::*;
 
-fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
+fn requested(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
     SweepPlan {
         swept,
         direction: Direction::Forward,
@@ -21,28 +21,33 @@ fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
 }
 
 fn streams(most: u32) -> SweepPlan {
-    asked(Swept::Streams, Swept::Streams.settings(&TCP, &Knobs::default(), most))
+    requested(Swept::Streams, Swept::Streams.settings(&TCP, &Knobs::default(), most))
 }
 
 fn run_sweep(
     link: &mut dyn Link,
-    asked: &mut SweepPlan,
+    requested: &mut SweepPlan,
     sink: &mut dyn Sink,
 ) -> (Record, model::Sweep) {
     let plan = Plan {
         trials: false,
         sweep: false,
         time: Nanos::from_secs(40),
-        ..plan(asked.settings[0].clone())
+        ..plan(requested.settings[0].clone())
     };
-    let (record, error) = sweep(link, plan, asked, linerate_session::run::Label::default(), sink);
+    let (record, error) =
+        sweep(link, plan, requested, linerate_session::run::Label::default(), sink);
     assert!(error.is_none(), "{error:?}");
-    let found =
-        model::sweep(&record, asked.swept, &asked.swept.axis(&asked.settings), asked.direction);
+    let found = model::sweep(
+        &record,
+        requested.swept,
+        &requested.swept.axis(&requested.settings),
+        requested.direction,
+    );
     (record, found)
 }
 
-/// At 20 Gb/s a window of 1 MiB and a millisecond leave 8.4 Gb/s to each stream.
+/// Makes a path of 20 Gb/s on which a window of 1 MiB limits each stream to 8.4 Gb/s at a round trip of 1 ms.
 fn windowed() -> SimPath {
     let mut path = SimPath { rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = gigabits(20.0);
@@ -58,10 +63,10 @@ fn rounds(found: &model::Sweep) -> Vec<usize> {
 
 #[test]
 fn the_knee_is_where_the_streams_fill_the_wire() {
-    let mut asked = streams(8);
-    let (record, found) = run_sweep(&mut Sim::new(windowed(), 1), &mut asked, &mut ());
+    let mut requested = streams(8);
+    let (record, found) = run_sweep(&mut Sim::new(windowed(), 1), &mut requested, &mut ());
     assert_eq!(record.end, Some(End::Complete));
-    let each = asked.pace.rounds as usize;
+    let each = requested.pace.rounds as usize;
     assert_eq!(rounds(&found), [each; 4]);
     assert_eq!(record.steps.len(), (each + 1) * 4, "one round warms up");
     let knee = found.knee.expect("a knee");
@@ -72,8 +77,8 @@ fn the_knee_is_where_the_streams_fill_the_wire() {
 
 #[test]
 fn a_goodput_that_still_grows_has_its_knee_at_the_end() {
-    let mut asked = streams(2);
-    let (_, found) = run_sweep(&mut Sim::new(windowed(), 1), &mut asked, &mut ());
+    let mut requested = streams(2);
+    let (_, found) = run_sweep(&mut Sim::new(windowed(), 1), &mut requested, &mut ());
     assert_eq!(found.knee.map(|knee| knee.at), Some(1));
 }
 
@@ -86,15 +91,15 @@ fn what_costs_the_sender_less_is_told_from_what_costs_as_much() {
     };
     let settings =
         vec![of(Handover::Copy, 100), of(Handover::Zerocopy, 0), of(Handover::Sendfile, 100)];
-    let mut asked = asked(Swept::Copy, settings);
-    let (_, found) = run_sweep(&mut Sim::new(SimPath::default(), 1), &mut asked, &mut ());
+    let mut requested = requested(Swept::Copy, settings);
+    let (_, found) = run_sweep(&mut Sim::new(SimPath::default(), 1), &mut requested, &mut ());
     let costs: Vec<_> = found.settings.iter().map(model::Setting::cost).collect();
     assert_eq!(costs, [None, Some(Cost::Less), Some(Cost::Same)], "{found:#?}");
     assert_eq!((found.reference, found.knee), (Some(0), None));
 }
 
-/// A path that refuses sets of more streams than this. Another session loads a host in the steps after a given
-/// number.
+/// A path that refuses sets with more than `most` streams. After `alone` steps, each step reports that another session
+/// loads a host.
 struct Picky {
     sim: Sim,
     most: u32,
@@ -143,13 +148,13 @@ fn picky(most: u32, alone: usize) -> Picky {
 
 #[test]
 fn a_setting_that_is_refused_is_left_out_and_the_others_are_measured() {
-    let mut asked = streams(4);
-    let (record, found) = run_sweep(&mut picky(2, usize::MAX), &mut asked, &mut ());
+    let mut requested = streams(4);
+    let (record, found) = run_sweep(&mut picky(2, usize::MAX), &mut requested, &mut ());
     assert_eq!(record.end, Some(End::Complete));
-    let each = asked.pace.rounds as usize;
+    let each = requested.pace.rounds as usize;
     assert_eq!(rounds(&found), [each, each, 0]);
-    let [gap] = asked.left_out.as_slice() else {
-        panic!("{:?}", asked.left_out);
+    let [gap] = requested.left_out.as_slice() else {
+        panic!("{:?}", requested.left_out);
     };
     assert_eq!((&*gap.what, &*gap.hint), ("4 streams", "ulimit -n 9"));
     assert_eq!(found.knee.map(|knee| knee.at), Some(1));
@@ -157,12 +162,12 @@ fn a_setting_that_is_refused_is_left_out_and_the_others_are_measured() {
 
 #[test]
 fn slices_beside_another_session_do_not_count() {
-    // The warm-up and five rounds of two settings.
-    let mut asked = streams(2);
-    let (_, found) = run_sweep(&mut picky(2, 12), &mut asked, &mut ());
+    // 12 steps without another session are enough for the warm-up and five rounds of two settings.
+    let mut requested = streams(2);
+    let (_, found) = run_sweep(&mut picky(2, 12), &mut requested, &mut ());
     assert_eq!(rounds(&found), [5, 5]);
     assert!(found.settings[0].goodput_ratio.is_some());
-    // Too few rounds are left for a ratio, and none of the warm-up is one.
+    // With fewer such steps, too few rounds count for a ratio. The warm-up is not a round.
     for (alone, left) in [(8, 3), (2, 0)] {
         let (_, found) = run_sweep(&mut picky(2, alone), &mut streams(2), &mut ());
         assert_eq!(rounds(&found), [left, left]);
@@ -170,7 +175,7 @@ fn slices_beside_another_session_do_not_count() {
     }
 }
 
-/// Wants the run to stop in the middle of a step.
+/// Stops the run in the middle of the step that follows `after` steps.
 struct Stops {
     after: usize,
 }
@@ -191,7 +196,7 @@ fn what_was_measured_until_a_stop_is_kept() {
     let mut stop = Stops { after: 5 };
     let (record, found) = run_sweep(&mut Sim::new(windowed(), 1), &mut streams(2), &mut stop);
     assert_eq!(record.end, Some(End::Interrupted));
-    // Two steps that warm up, then there and back: 2, 1, 1, of which the last was stopped.
+    // Two warm-up steps, then slices in the order 2, 1, 1, of which the last one was stopped.
     assert_eq!(rounds(&found), [2, 1]);
     assert_eq!(found.knee, None);
 }

@@ -1,4 +1,4 @@
-//! The trial that hands payload over without a copy, in a record of a run whose kernel copied it or not.
+//! Tests of the trial that sends without a copy, with records of kernels that copied anyway or did not.
 
 use linerate_facts::metric::{ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED};
 use linerate_judge::model::trial;
@@ -6,8 +6,8 @@ use linerate_record::{Column, Record, Table};
 
 use super::*;
 
-/// The sending end's table for one set, in which the kernel copied this many of a hundred sends all the same.
-fn told(set: u32, copied: i64, until: u64) -> Table {
+/// Makes the sender's table for one set: the kernel copied `copied` of 100 sends anyway.
+fn result_of(set: u32, copied: i64, until: u64) -> Table {
     let counted = |metric: linerate_facts::metric::Metric, n| Column {
         name: metric.name.into(),
         unit: metric.unit,
@@ -22,8 +22,8 @@ fn told(set: u32, copied: i64, until: u64) -> Table {
     }
 }
 
-/// The record of a run whose first trial avoids the copy. The kernel reports that it copied `copied` of a
-/// hundred of its sends all the same, or reports nothing.
+/// Makes the record of a run whose first trial sends without a copy. The kernel reports that it copied `copied` of 100
+/// sends anyway; with `None` it reports nothing.
 fn record(copied: Option<i64>) -> Record {
     let mut path = SimPath::default();
     path.near.send.user_ps = 4_000;
@@ -40,7 +40,7 @@ fn record(copied: Option<i64>) -> Record {
         }
         let (set, until) = (step.plan.sets[0], step.plan.washout.0 + step.plan.measure.0);
         let near = &mut step.ends[0];
-        near.tables.extend(copied.map(|n| told(set, n, until)));
+        near.tables.extend(copied.map(|n| result_of(set, n, until)));
     }
     record
 }
@@ -53,8 +53,8 @@ fn a_trial_without_a_copy_has_an_effect_only_where_the_kernel_did_not_copy() {
     let [with, without] = spared.cost.map(Option::unwrap);
     assert!(with > 0.0 && without > 0.0);
     for copied in [Some(6), Some(100), None] {
-        let told = of(copied);
-        assert_eq!((told.effect, told.loss), (None, None), "{copied:?}");
-        assert_eq!(told.slices, spared.slices);
+        let reported = of(copied);
+        assert_eq!((reported.effect, reported.loss), (None, None), "{copied:?}");
+        assert_eq!(reported.slices, spared.slices);
     }
 }

@@ -1,7 +1,7 @@
-//! The interface by which programs build requests through functions of the provider (`ibv_wr_*`), not as lists in
-//! memory. A provider may lack it.
+//! The interface of libibverbs with which programs build requests by functions of the provider (`ibv_wr_*`), not as
+//! lists in memory. A provider may lack it.
 //!
-//! Its structures lie behind a mutex of the C library, whose size depends on the architecture.
+//! In its structures, fields follow a mutex of the C library, whose size depends on the architecture.
 //= rdma-core 44.0, libibverbs/verbs.h; offsets were compared with those of gcc for x86-64
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -9,7 +9,7 @@ use std::mem::{offset_of, size_of};
 
 use super::{Ah, Context, Qp, QpInitAttr, Unused};
 
-/// `struct ibv_qp`.
+/// Layout of `struct ibv_qp` of libibverbs.
 #[repr(C)]
 struct WholeQp {
     head: Qp,
@@ -20,26 +20,26 @@ struct WholeQp {
     events_completed: u32,
 }
 
-/// A function that begins a request.
+/// Function that begins a request.
 pub(in super::super) type Begin = unsafe extern "C" fn(*mut QpEx);
-/// A function that begins a request with an immediate value, in network order.
+/// Function that begins a request with an immediate value in network byte order.
 pub(in super::super) type BeginImmediate = unsafe extern "C" fn(*mut QpEx, u32);
-/// A function that begins a request to the other end's memory: its key, and the address.
+/// Function that begins a request to the other end's memory. Its parameters are the key and the address of that memory.
 pub(in super::super) type BeginRemote = unsafe extern "C" fn(*mut QpEx, u32, u64);
-/// As [`BeginRemote`], with an immediate value in network order.
+/// As [`BeginRemote`], with an immediate value in network byte order as the last parameter.
 pub(in super::super) type BeginRemoteImmediate = unsafe extern "C" fn(*mut QpEx, u32, u64, u32);
-/// As [`BeginRemote`], with a number that is added.
+/// As [`BeginRemote`], with the number to add as the last parameter.
 pub(in super::super) type BeginAdd = unsafe extern "C" fn(*mut QpEx, u32, u64, u64);
-/// A function that sets where a datagram goes: address, queue pair, and its key.
+/// Function that sets the destination of a datagram. Its parameters are the address, the queue pair and its key.
 pub(in super::super) type SetAddress = unsafe extern "C" fn(*mut QpEx, *mut Ah, u32, u32);
-/// A function that copies payload into a request: where it is, and its length.
+/// Function that copies payload into a request. Its parameters are the address and the length of the payload.
 pub(in super::super) type SetInline = unsafe extern "C" fn(*mut QpEx, *mut c_void, usize);
-/// A function that sets payload in registered memory: its key, where it is, and its length.
+/// Function that sets payload in registered memory. Its parameters are the key, the address and the length.
 pub(in super::super) type SetPayload = unsafe extern "C" fn(*mut QpEx, u32, u64, u32);
-/// A function that posts the requests that were built.
+/// Function that posts the requests that were built.
 pub(in super::super) type Complete = unsafe extern "C" fn(*mut QpEx) -> c_int;
 
-/// `struct ibv_qp_ex`, up to the last function that is used here.
+/// Layout of `struct ibv_qp_ex` of libibverbs, up to the last function that is used here.
 #[repr(C)]
 pub(in super::super) struct QpEx {
     base: WholeQp,
@@ -67,7 +67,7 @@ pub(in super::super) struct QpEx {
     pub(in super::super) wr_complete: Option<Complete>,
 }
 
-/// `struct ibv_context`.
+/// Layout of `struct ibv_context` of libibverbs.
 #[repr(C)]
 struct WholeContext {
     head: Context,
@@ -75,10 +75,10 @@ struct WholeContext {
     abi_compat: *mut c_void,
 }
 
-/// Makes a queue pair as [`QpInitAttr`] says; null if it fails.
+/// Function of the provider that makes a queue pair with these attributes; null if it fails.
 pub(in super::super) type Create = unsafe extern "C" fn(*mut Context, *mut QpInitAttr) -> *mut Qp;
 
-/// The end of `struct verbs_context`, which grows at its beginning.
+/// The last fields of `struct verbs_context`. Later versions add fields at its beginning.
 #[repr(C)]
 struct Extended {
     create_qp_ex: Option<Create>,
@@ -88,10 +88,10 @@ struct Extended {
     context: WholeContext,
 }
 
-/// Value of `abi_compat` in a context that is a part of a `struct verbs_context`.
+/// Value of `abi_compat` in a context that is part of a `struct verbs_context`.
 const IS_EXTENDED: usize = usize::MAX;
 
-/// Returns the provider's function that makes queue pairs for this interface.
+/// Returns the provider's function that makes queue pairs with this interface; `None` if the provider has none.
 ///
 /// # Safety
 /// The library made the context, and it is open.
@@ -101,24 +101,24 @@ pub(in super::super) unsafe fn creator(context: *mut Context) -> Option<Create> 
     if unsafe { (*whole).abi_compat } as usize != IS_EXTENDED {
         return None;
     }
-    // The size counts from the first field that the library has to its end.
+    // `sz` is the size from the first field that the library has to the end of the structure.
     let extended = whole.wrapping_byte_sub(offset_of!(Extended, context)).cast::<Extended>();
-    // SAFETY: the context is a part of a larger structure, whose size stands in front of it.
+    // SAFETY: the context is part of a larger structure, and the field with its size precedes the context.
     let size = unsafe { (*extended).sz };
     if size < size_of::<Extended>() {
         return None;
     }
-    // SAFETY: the structure has the field, as its size says.
+    // SAFETY: the structure has the field, as its size shows.
     unsafe { (*extended).create_qp_ex }
 }
 
-/// `enum ibv_qp_init_attr_mask`.
+/// Values of `enum ibv_qp_init_attr_mask` of libibverbs.
 pub(in super::super) mod attr {
     pub(in super::super::super) const PD: u32 = 1;
     pub(in super::super::super) const SEND_OPS: u32 = 1 << 6;
 }
 
-/// `enum ibv_qp_create_send_ops_flags`.
+/// Values of `enum ibv_qp_create_send_ops_flags` of libibverbs.
 pub(in super::super) mod send_ops {
     pub(in super::super::super) const WRITE: u64 = 1;
     pub(in super::super::super) const WRITE_WITH_IMM: u64 = 1 << 1;
@@ -128,7 +128,8 @@ pub(in super::super) mod send_ops {
     pub(in super::super::super) const FETCH_AND_ADD: u64 = 1 << 6;
 }
 
-/// Layouts that the structures have in C, counted from what has a mutex of the C library in it.
+/// Checks of the layouts that the structures have in C. Offsets behind
+/// a mutex or a condition variable are relative to their sizes.
 const _: () = {
     let qp = size_of::<libc::pthread_mutex_t>() + size_of::<libc::pthread_cond_t>() + 72;
     assert!(size_of::<WholeQp>() == qp && offset_of!(WholeQp, mutex) == 64);
@@ -144,7 +145,7 @@ const _: () = {
     assert!(offset_of!(Extended, sz) == 48 && offset_of!(Extended, context) == 56);
 };
 
-/// Those of one architecture, as its compiler reports them.
+/// Checks of the layouts on x86-64, as the C compiler of this architecture reports them.
 #[cfg(target_arch = "x86_64")]
 const _: () = {
     assert!(size_of::<WholeQp>() == 160 && size_of::<WholeContext>() == 328);

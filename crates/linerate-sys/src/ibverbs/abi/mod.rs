@@ -1,7 +1,7 @@
 //! Structures and constants of libibverbs, as its header declares them.
 //!
-//! Objects that only the library makes are declared up to the last field that is read here. The layouts of all others
-//! are checked when this file is compiled.
+//! Structures that only the library allocates are declared up to the last field that is read here. The layouts of all
+//! other structures are checked when this file is compiled.
 //= rdma-core 65.0, libibverbs/verbs.h; offsets of 44.0 and 65.0 were compared
 
 #![expect(clippy::struct_field_names, reason = "fields have the names of the header")]
@@ -10,28 +10,28 @@ pub(super) mod extended;
 
 use std::ffi::{c_int, c_uint, c_void};
 
-/// `struct ibv_device`: only passed by reference.
+/// `struct ibv_device` of libibverbs, which is only passed by reference.
 #[repr(C)]
 pub(super) struct Device {
     opaque: [u8; 0],
 }
 
-/// `struct ibv_pd`: only passed by reference.
+/// `struct ibv_pd` of libibverbs, which is only passed by reference.
 #[repr(C)]
 pub(super) struct Pd {
     opaque: [u8; 0],
 }
 
-/// `struct ibv_ah`: only passed by reference.
+/// `struct ibv_ah` of libibverbs, which is only passed by reference.
 #[repr(C)]
 pub(super) struct Ah {
     opaque: [u8; 0],
 }
 
-/// A function that this crate never calls.
+/// Function pointer of libibverbs that this crate never calls.
 type Unused = *const c_void;
 
-/// `struct ibv_context_ops`: functions of the device's provider. The header's inline functions call them.
+/// Layout of `struct ibv_context_ops`: functions of the device's provider, which inline functions of the header call.
 #[repr(C)]
 pub(super) struct ContextOps {
     unused: [Unused; 11],
@@ -45,7 +45,7 @@ pub(super) struct ContextOps {
     unused_rest: [Unused; 5],
 }
 
-/// `struct ibv_context`.
+/// Layout of `struct ibv_context` of libibverbs.
 #[repr(C)]
 pub(super) struct Context {
     pub(super) device: *mut Device,
@@ -55,14 +55,14 @@ pub(super) struct Context {
     pub(super) num_comp_vectors: c_int,
 }
 
-/// `struct ibv_comp_channel`, up to its descriptor.
+/// Layout of `struct ibv_comp_channel` of libibverbs, up to its descriptor.
 #[repr(C)]
 pub(super) struct CompChannel {
     pub(super) context: *mut Context,
     pub(super) fd: c_int,
 }
 
-/// `struct ibv_cq`, up to its number of entries.
+/// Layout of `struct ibv_cq` of libibverbs, up to its number of entries.
 #[repr(C)]
 pub(super) struct Cq {
     pub(super) context: *mut Context,
@@ -72,7 +72,7 @@ pub(super) struct Cq {
     pub(super) cqe: c_int,
 }
 
-/// `struct ibv_qp`, up to its number.
+/// Layout of `struct ibv_qp` of libibverbs, up to its number.
 #[repr(C)]
 pub(super) struct Qp {
     pub(super) context: *mut Context,
@@ -85,7 +85,7 @@ pub(super) struct Qp {
     pub(super) qp_num: u32,
 }
 
-/// `struct ibv_mr`.
+/// Layout of `struct ibv_mr` of libibverbs.
 #[repr(C)]
 pub(super) struct Mr {
     pub(super) context: *mut Context,
@@ -97,7 +97,7 @@ pub(super) struct Mr {
     pub(super) rkey: u32,
 }
 
-/// `struct ibv_device_attr`.
+/// Layout of `struct ibv_device_attr` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct DeviceAttr {
@@ -130,7 +130,7 @@ pub(super) struct DeviceAttr {
     pub(super) phys_port_cnt: u8,
 }
 
-/// `struct ibv_port_attr`, with room for fields that later versions append.
+/// Layout of `struct ibv_port_attr` of libibverbs, with room for fields that later versions append.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct PortAttr {
@@ -159,7 +159,7 @@ pub(super) struct PortAttr {
     pub(super) appended: [u32; 15],
 }
 
-/// `struct ibv_qp_cap`.
+/// Layout of `struct ibv_qp_cap` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct QpCap {
@@ -170,7 +170,7 @@ pub(super) struct QpCap {
     pub(super) max_inline_data: u32,
 }
 
-/// `struct ibv_qp_init_attr_ex`, which begins as `struct ibv_qp_init_attr` does.
+/// Layout of `struct ibv_qp_init_attr_ex` of libibverbs, which begins as `struct ibv_qp_init_attr` does.
 #[repr(C)]
 pub(super) struct QpInitAttr {
     pub(super) qp_context: *mut c_void,
@@ -186,7 +186,7 @@ pub(super) struct QpInitAttr {
     pub(super) send_ops_flags: u64,
 }
 
-/// `struct ibv_global_route`.
+/// Layout of `struct ibv_global_route` of libibverbs.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 pub(super) struct GlobalRoute {
@@ -197,7 +197,7 @@ pub(super) struct GlobalRoute {
     pub(super) traffic_class: u8,
 }
 
-/// `struct ibv_ah_attr`.
+/// Layout of `struct ibv_ah_attr` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct AhAttr {
@@ -210,7 +210,7 @@ pub(super) struct AhAttr {
     pub(super) port_num: u8,
 }
 
-/// `struct ibv_qp_attr`.
+/// Layout of `struct ibv_qp_attr` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct QpAttr {
@@ -242,7 +242,7 @@ pub(super) struct QpAttr {
     pub(super) rate_limit: u32,
 }
 
-/// `struct ibv_sge`.
+/// Layout of `struct ibv_sge` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sge {
@@ -251,8 +251,8 @@ pub(super) struct Sge {
     pub(super) lkey: u32,
 }
 
-/// `struct ibv_send_wr`. The union `wr` is declared as words: `remote` of reads, writes and atomic operations, then what
-/// each kind needs.
+/// Layout of `struct ibv_send_wr` of libibverbs. The union `wr` is declared as words: `remote` for reads, writes and
+/// atomic operations, followed by what each kind needs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct SendWr {
@@ -267,7 +267,7 @@ pub(super) struct SendWr {
     pub(super) unused: [u64; 7],
 }
 
-/// The union `wr` of `struct ibv_send_wr`.
+/// Layout of the union `wr` in `struct ibv_send_wr`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) union WrKind {
@@ -276,7 +276,7 @@ pub(super) union WrKind {
     pub(super) ud: WrUd,
 }
 
-/// `wr.rdma`.
+/// Layout of `wr.rdma` in `struct ibv_send_wr`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct WrRdma {
@@ -284,7 +284,7 @@ pub(super) struct WrRdma {
     pub(super) rkey: u32,
 }
 
-/// `wr.atomic`.
+/// Layout of `wr.atomic` in `struct ibv_send_wr`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct WrAtomic {
@@ -294,7 +294,7 @@ pub(super) struct WrAtomic {
     pub(super) rkey: u32,
 }
 
-/// `wr.ud`.
+/// Layout of `wr.ud` in `struct ibv_send_wr`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct WrUd {
@@ -303,7 +303,7 @@ pub(super) struct WrUd {
     pub(super) remote_qkey: u32,
 }
 
-/// `struct ibv_recv_wr`.
+/// Layout of `struct ibv_recv_wr` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct RecvWr {
@@ -313,7 +313,7 @@ pub(super) struct RecvWr {
     pub(super) num_sge: c_int,
 }
 
-/// `struct ibv_wc`.
+/// Layout of `struct ibv_wc` of libibverbs.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wc {
@@ -332,7 +332,7 @@ pub(super) struct Wc {
     pub(super) dlid_path_bits: u8,
 }
 
-/// `enum ibv_qp_state`.
+/// Values of `enum ibv_qp_state` of libibverbs.
 pub(super) mod state {
     use std::ffi::c_int;
     pub(in super::super) const INIT: c_int = 1;
@@ -340,7 +340,7 @@ pub(super) mod state {
     pub(in super::super) const RTS: c_int = 3;
 }
 
-/// `enum ibv_qp_attr_mask`.
+/// Values of `enum ibv_qp_attr_mask` of libibverbs.
 pub(super) mod mask {
     use std::ffi::c_int;
     pub(in super::super) const STATE: c_int = 1;
@@ -361,7 +361,7 @@ pub(super) mod mask {
     pub(in super::super) const DEST_QPN: c_int = 1 << 20;
 }
 
-/// `enum ibv_access_flags`.
+/// Values of `enum ibv_access_flags` of libibverbs.
 pub(super) mod access {
     use std::ffi::c_uint;
     pub(in super::super) const LOCAL_WRITE: c_uint = 1;
@@ -370,7 +370,7 @@ pub(super) mod access {
     pub(in super::super) const REMOTE_ATOMIC: c_uint = 1 << 3;
 }
 
-/// `enum ibv_wr_opcode`.
+/// Values of `enum ibv_wr_opcode` of libibverbs.
 pub(super) mod opcode {
     use std::ffi::c_int;
     pub(in super::super) const RDMA_WRITE: c_int = 0;
@@ -381,14 +381,14 @@ pub(super) mod opcode {
     pub(in super::super) const ATOMIC_FETCH_AND_ADD: c_int = 6;
 }
 
-/// `enum ibv_send_flags`.
+/// Values of `enum ibv_send_flags` of libibverbs.
 pub(super) mod flag {
     use std::ffi::c_uint;
     pub(in super::super) const SIGNALED: c_uint = 1 << 1;
     pub(in super::super) const INLINE: c_uint = 1 << 3;
 }
 
-/// Layouts that the structures have in C.
+/// Checks of the layouts that the structures have in C.
 mod layout {
     use std::mem::{offset_of, size_of};
 
@@ -397,7 +397,7 @@ mod layout {
         QpAttr, QpCap, QpInitAttr, RecvWr, SendWr, Sge, Wc, WrAtomic, WrRdma, WrUd,
     };
 
-    // None of these depends on the size of a mutex, so that they hold for all 64-bit architectures.
+    // None of these layouts depends on the size of a mutex, so they apply to all 64-bit architectures.
     const _: () = assert!(cfg!(target_pointer_width = "64"));
 
     macro_rules! at {

@@ -1,41 +1,48 @@
-//! The states of a queue pair, from its making until it sends.
+//! The states of a queue pair, from creation until it can send.
 
 use std::ffi::c_int;
+use std::io;
 
 use super::super::abi::{Ah, AhAttr, GlobalRoute, QpAttr, access, mask, state};
 use super::super::device::mtu_number;
 use super::super::{Owned, Refused};
 use super::{Endpoint, Peer, QKEY, Service};
 
-/// Hops that a routed packet may take.
+/// Largest number of routers that a packet may pass.
 const HOPS: u8 = 64;
 
-/// How packets get to the other end.
+/// Number of times that the kernel is asked for the hardware address of the other port, for RoCE. Each time it waits for a
+/// second.
+//= Linux drivers/infiniband/core/addr.c: rdma_addr_find_l2_eth_by_grh
+const ADDRESS_TRIES: u32 = 3;
+
+/// Path of packets to the other end, and the limits and timeouts for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// Most payload in a packet, in bytes.
+    /// Largest payload of a packet, in bytes.
     pub mtu: u32,
     /// Index of this end's GID; `None` if packets are not routed.
     pub gid_index: Option<u8>,
     pub service_level: u8,
     pub traffic_class: u8,
-    /// Reads that this end has in flight at most.
+    /// Largest number of reads that this end has in flight.
     pub reads_out: u8,
-    /// Reads of the other end that this end answers at a time.
+    /// Largest number of reads of the other end that this end serves at the same time.
     pub reads_in: u8,
-    /// Time without an acknowledgement before a packet is sent again: 4.096 us x 2^n.
+    /// Time without an acknowledgement until a packet is sent again, as the number n of 4.096 us x 2^n.
     pub timeout: u8,
-    /// How often it is sent again.
+    /// Number of times that a packet is sent again.
     pub retries: u8,
-    /// How often a request is repeated if the other end has no receive request posted; 7 is without an end.
+    /// Number of times that a request is repeated if the other
+    /// end has not posted a receive request; 7 is without limit.
     pub rnr_retries: u8,
-    /// Time until the other end repeats it, as the number of the InfiniBand specification's table.
+    /// Time until the other end repeats such a request, as a number in a table of the InfiniBand specification.
     pub rnr_timer: u8,
 }
 
 impl Endpoint {
     fn modify(&mut self, at: usize, mut attr: QpAttr, what: c_int) -> Result<(), Refused> {
-        // SAFETY: the queue pair exists, and the structure is as large as the library's.
+        // SAFETY: the queue pair exists, and the structure is as large as in the library.
         let result = unsafe {
             let modify = self.region.device.library.ibv_modify_qp;
             modify(self.pairs[at].qp.as_ptr(), &raw mut attr, what)
@@ -62,10 +69,10 @@ impl Endpoint {
         self.modify(at, attr, mask::STATE | mask::PKEY_INDEX | mask::PORT | of_service)
     }
 
-    /// Connects a queue pair to one of the other end's. `first_packet` is the number of this end's first packet.
+    /// Connects a queue pair to one of the other end. `first_packet` is the number of the first packet from this end.
     ///
     /// # Panics
-    /// If there is no queue pair with this number, as all methods do that take one.
+    /// If there is no queue pair with this number. This applies to all methods with a queue pair's number.
     pub fn connect(
         &mut self,
         at: usize,
@@ -75,7 +82,7 @@ impl Endpoint {
     ) -> Result<(), Refused> {
         let pair = &mut self.pairs[at];
         pair.peer = peer;
-        // They name the address that is replaced.
+        // Prepared requests contain the old address, so they are dropped.
         pair.prepared = None;
         let mut address = AhAttr {
             dlid: peer.lid,
@@ -101,7 +108,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Makes the queue pair ready to receive.
+    /// Changes the queue pair to the state in which it can receive.
     fn start_receiving(
         &mut self,
         at: usize,
@@ -131,10 +138,17 @@ impl Endpoint {
             Service::Uc => mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN,
             Service::Ud => 0,
         };
+        // A busy host may answer later than the kernel waits.
+        for _ in 1..ADDRESS_TRIES {
+            match self.modify(at, attr, mask::STATE | of_service) {
+                Err(refused) if refused.source.kind() == io::ErrorKind::TimedOut => {}
+                result => return result,
+            }
+        }
         self.modify(at, attr, mask::STATE | of_service)
     }
 
-    /// Makes the queue pair ready to send.
+    /// Changes the queue pair to the state in which it can send.
     fn start_sending(
         &mut self,
         at: usize,
@@ -159,10 +173,10 @@ impl Endpoint {
         self.modify(at, attr, mask::STATE | mask::SQ_PSN | of_service)
     }
 
-    /// Makes the address of datagrams.
+    /// Makes the address handle to which datagrams are sent.
     fn handle(&self, mut address: AhAttr) -> Result<Owned<Ah>, Refused> {
         let library = self.region.device.library;
-        // SAFETY: the domain exists, and the structure is as large as the library's.
+        // SAFETY: the protection domain exists, and the structure is as large as in the library.
         unsafe {
             let made = (library.ibv_create_ah)(self.region.pd.as_ptr(), &raw mut address);
             Owned::take("ibv_create_ah", made, library.ibv_destroy_ah)

@@ -1,4 +1,4 @@
-//! Queue pairs: requests are posted to them, and completions say how the requests ended.
+//! Queue pairs: requests are posted to them, and completions report how the requests ended.
 
 mod connect;
 mod post;
@@ -22,109 +22,109 @@ use super::status::Status;
 use super::{Owned, Refused};
 use post::Prepared;
 
-/// Most completions that one poll returns.
+/// Largest number of completions that one poll returns.
 const POLLED: usize = 16;
-/// Key of datagrams that both ends use.
+/// Key (Q_Key) of datagrams, which both ends use.
 const QKEY: u32 = 0x1111_1111;
 
-/// Bytes in front of a received datagram, for the global route header.
+/// Bytes before the payload in the buffer of a received datagram, for the global route header.
 //= rdma-core 65.0, libibverbs/man/ibv_post_recv.3
 pub const DATAGRAM: usize = 40;
 
 /// The transport service of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Reliable connection.
+    /// Reliable connection: packets are acknowledged and sent again if lost.
     Rc,
-    /// Unreliable connection.
+    /// Unreliable connection: lost packets are not sent again.
     Uc,
-    /// Unreliable datagram.
+    /// Unreliable datagrams, without a connection.
     Ud,
 }
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// To a receive request that the other end has posted.
+    /// Sends payload to a receive request that the other end has posted.
     Send,
-    /// As [`Verb::Send`], with a number that the receiver's completion has.
+    /// As [`Verb::Send`], with a number that the completion at the receiver contains.
     SendWithImmediate,
-    /// To the other end's memory.
+    /// Writes payload to the other end's memory.
     Write,
-    /// To the other end's memory, with a completion there, which uses up a receive request.
+    /// Writes payload to the other end's memory, with a completion there, which uses up one receive request.
     WriteWithImmediate,
-    /// From the other end's memory.
+    /// Reads payload from the other end's memory.
     Read,
     /// Adds to eight bytes of the other end's memory, and returns their old value.
     FetchAndAdd,
 }
 
-/// What queue pairs are made for.
+/// Settings of the queue pairs of an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct QueuePlan {
     pub service: Service,
     /// Number of queue pairs, at least one.
     pub pairs: u32,
-    /// Port of the device, from 1.
+    /// Port of the device, numbered from 1.
     pub port: u8,
-    /// Most requests in flight, of each queue pair.
+    /// Largest number of requests in flight, for each queue pair.
     pub depth: u32,
-    /// Most receive requests posted, of each queue pair.
+    /// Largest number of posted receive requests, for each queue pair.
     pub receives: u32,
-    /// Payload that should be copied into a request; less may be granted.
+    /// Requested number of payload bytes that are copied into a request; fewer may be granted.
     pub inline: u32,
-    /// Whether the thread sleeps until a completion.
+    /// Whether the thread can sleep until a completion arrives.
     pub events: bool,
-    /// Which of the device's interrupts reports completions: the rest of its division by their number.
+    /// Number of the device's interrupt that reports completions, modulo the number of its interrupts.
     pub vector: u32,
-    /// Whether the provider's functions build requests (`ibv_wr_*`), if it has them. They are posted as lists
-    /// (`ibv_post_send`) otherwise.
+    /// Whether functions of the provider build requests (`ibv_wr_*`), if the provider has them. Otherwise requests are
+    /// posted as lists (`ibv_post_send`).
     pub calls: bool,
 }
 
-/// The other end of a queue pair.
+/// Data about the other end of a queue pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// Number of its queue pair.
+    /// Number of the other end's queue pair.
     pub number: u32,
-    /// Number of its first packet.
+    /// Number of the first packet from the other end.
     pub first_packet: u32,
-    /// Local identifier of its port.
+    /// LID of the other end's port.
     pub lid: u16,
-    /// Its GID.
+    /// GID of the other end's port.
     pub gid: [u8; 16],
-    /// Its memory.
+    /// Memory of the other end.
     pub memory: Remote,
 }
 
-/// One kind of request, posted as often as wanted.
+/// A request that can be posted many times.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     pub verb: Verb,
-    /// Payload, in bytes.
+    /// Length of the payload, in bytes.
     pub len: u32,
-    /// Where it is in this end's region.
+    /// Offset of the payload in this end's region.
     pub local: usize,
-    /// Where it is in the other end's region.
+    /// Offset of the payload in the other end's region.
     pub remote: u64,
 }
 
-/// One of the two queues of completions.
+/// One of the two completion queues of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// Of requests that were posted to be sent.
+    /// Completions of requests that were posted to be sent.
     Sent,
-    /// Of receive requests.
+    /// Completions of receive requests.
     Received,
 }
 
-/// How a request ended.
+/// Report of a device about how a request ended.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Completion(Wc);
 
 impl Completion {
-    /// The number that the request was posted with.
+    /// Returns the number with which the request was posted.
     #[inline]
     pub fn id(&self) -> u64 {
         self.0.wr_id
@@ -135,24 +135,25 @@ impl Completion {
         Status::new(self.0.status)
     }
 
-    /// Error code of the device's maker.
+    /// Returns the error code of the device's vendor.
     pub fn vendor_error(&self) -> u32 {
         self.0.vendor_err
     }
 
-    /// Bytes that were received; undefined for requests that were sent. Those of a datagram include [`DATAGRAM`].
+    /// Returns the number of bytes that were received, for a
+    /// datagram including [`DATAGRAM`]. Undefined for sent requests.
     #[inline]
     pub fn bytes(&self) -> u32 {
         self.0.byte_len
     }
 
-    /// Number of the queue pair that sent a datagram; undefined for other services.
+    /// Returns the number of the queue pair that sent a datagram; undefined for other services.
     #[inline]
     pub fn source(&self) -> u32 {
         self.0.src_qp
     }
 
-    /// Number that a request with an immediate value had.
+    /// Returns the immediate value with which the other end sent the request.
     #[inline]
     pub fn immediate(&self) -> u32 {
         u32::from_be(self.0.imm_data)
@@ -164,16 +165,16 @@ struct QueuePair {
     qp: Owned<Qp>,
     address: Option<Owned<Ah>>,
     peer: Peer,
-    /// The same queue pair, for requests that its provider's functions build.
+    /// The queue pair as functions of the provider use it; `None` if requests are posted as lists.
     calls: Option<Builder>,
-    /// Requests that are posted in one call; `None` before they are prepared.
+    /// Requests that are posted in one call; `None` until they are prepared.
     prepared: Option<Prepared>,
     receives: Option<Chain<RecvWr>>,
 }
 
-/// Queue pairs with common completion queues and memory. Those that it has are numbered from zero.
+/// Queue pairs that share completion queues and memory. They are numbered from zero.
 pub struct Endpoint {
-    // The order is that in which they are destroyed.
+    // The order of the fields is that in which the objects must be destroyed.
     pairs: Vec<QueuePair>,
     sent: Owned<Cq>,
     received: Owned<Cq>,
@@ -185,8 +186,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Makes queue pairs whose requests name places in `region`. If the device has less room for inline payload than
-    /// is wanted, less is granted.
+    /// Makes queue pairs whose requests use memory of `region`. If the
+    /// device supports less inline payload than requested, less is granted.
     pub fn new(region: Region, plan: QueuePlan) -> Result<Self, Refused> {
         let device = Arc::clone(&region.device);
         let channel = plan.events.then(|| channel(&device)).transpose()?;
@@ -211,7 +212,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Makes one more queue pair.
+    /// Adds one queue pair.
     fn add(&mut self) -> Result<(), Refused> {
         let queues = [&self.sent, &self.received];
         let Made { qp, calls, inline } = queue_pair(&self.region, &self.plan, queues)?;
@@ -227,54 +228,54 @@ impl Endpoint {
         self.initialize(self.pairs.len() - 1)
     }
 
-    /// Returns the numbers by which the other end addresses the queue pairs.
+    /// Returns the numbers of the queue pairs, which the other end needs to connect to them.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         // SAFETY: the queue pair exists, and its number never changes.
         let number = |pair: &QueuePair| unsafe { (*pair.qp.as_ptr()).qp_num };
         self.pairs.iter().map(number)
     }
 
-    /// Returns how much payload is copied into a request.
+    /// Returns the number of payload bytes that may be copied into a request.
     pub fn inline(&self) -> u32 {
         self.inline
     }
 
-    /// Returns the memory of this end.
+    /// Returns the registered memory of this end.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// Copies bytes to an offset of the memory of this end.
+    /// Copies bytes to an offset in the memory of this end.
     ///
     /// # Panics
-    /// If they are not all inside.
+    /// If the bytes at this offset are not all inside the memory.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.region.write(offset, bytes);
     }
 
-    /// Sets one byte of the memory of this end.
+    /// Sets one byte in the memory of this end.
     ///
     /// # Panics
-    /// If it is outside.
+    /// If the byte is outside the memory.
     #[inline]
     pub fn set_byte(&mut self, offset: usize, byte: u8) {
         self.region.set_byte(offset, byte);
     }
 
-    /// Returns the number of the other end's queue pair that one of this end's is connected to; `None` if there is no
-    /// queue pair with this number.
+    /// Returns the number of the other end's queue pair to which queue pair
+    /// `at` of this end is connected. `None` if there is no queue pair `at`.
     #[inline]
     pub fn peer(&self, at: usize) -> Option<u32> {
         Some(self.pairs.get(at)?.peer.number)
     }
 
-    /// Returns completions of a queue, at most `most` of them, without waiting.
+    /// Returns at most `most` completions of a queue, without waiting.
     #[inline]
     pub fn poll(&mut self, queue: Queue, most: usize) -> Result<&[Completion], Refused> {
         let cq = self.queue(queue);
         let most = most.min(POLLED) as c_int;
-        // SAFETY: the queue exists, and its provider has the function, or it is not called. There is room for this many
-        // completions, whose layout `Completion` has.
+        // SAFETY: the queue exists, and the function is called only if its provider has it. There is room for this many
+        // completions, which have the layout of `Completion`.
         let got = unsafe {
             match (*(*cq).context).ops.poll_cq {
                 Some(poll) => poll(cq, most, self.completions.as_mut_ptr().cast()),
@@ -300,7 +301,7 @@ impl Endpoint {
         let Some(channel) = &self.channel else {
             return Ok(());
         };
-        // SAFETY: the channel exists, and its descriptor is open as long as it does.
+        // SAFETY: the channel exists, and its descriptor is open as long as the channel exists.
         let fd = unsafe { BorrowedFd::borrow_raw((*channel.as_ptr()).fd) };
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
@@ -313,17 +314,17 @@ impl Endpoint {
         }
         let (mut cq, mut context) = (ptr::null_mut(), ptr::null_mut());
         let library = self.region.device.library;
-        // SAFETY: the channel exists; both results are written to variables that live through the call.
+        // SAFETY: the channel exists; both results are written to variables that live during the call.
         let result =
             unsafe { (library.ibv_get_cq_event)(channel.as_ptr(), &raw mut cq, &raw mut context) };
         Refused::check("ibv_get_cq_event", result)?;
-        // SAFETY: the queue is one of the two of this value, which the library returned with its event.
+        // SAFETY: the queue is one of the two queues of this value; the library returned it with its event.
         unsafe { (library.ibv_ack_cq_events)(cq, 1) }
         Ok(())
     }
 
-    /// Requests that the next completion of a queue ends [`Endpoint::sleep`]. A completion that is already there does
-    /// not: poll once more after the call.
+    /// Requests that the next completion of a queue ends [`Endpoint::sleep`]. A completion that has already arrived
+    /// does not end it, so poll once more after this call.
     pub fn arm(&mut self, queue: Queue) -> Result<(), Refused> {
         let cq = self.queue(queue);
         // SAFETY: the queue exists.

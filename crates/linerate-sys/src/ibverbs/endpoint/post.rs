@@ -1,4 +1,4 @@
-//! Requests of an endpoint: prepared once, and posted as often as wanted.
+//! Requests of an endpoint: they are prepared once, and posted many times.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -10,17 +10,18 @@ use super::super::chain::Chain;
 use super::super::region::Remote;
 use super::{Endpoint, QKEY, QueuePair, Request, Service, Verb};
 
-/// Requests that are posted together.
+/// Requests that are posted in one call.
 pub(super) enum Prepared {
     List(Chain<SendWr>),
     Calls(Calls),
 }
 
 impl Endpoint {
-    /// Sets the request that [`Endpoint::post`] posts to each queue pair, `chained` of them in one call.
+    /// Sets the request that [`Endpoint::post`] posts to each queue pair. One call posts it `chained` times.
     ///
     /// # Panics
-    /// If its payload is not inside this end's region, if none is chained, or if a queue pair of datagrams is not connected.
+    /// If the payload is not inside this end's region, if `chained` is zero, or if a queue pair for datagrams is not
+    /// connected.
     pub fn prepare(&mut self, request: Request, chained: usize) {
         assert!(chained > 0);
         let (addr, lkey) = self.region.local(request.local, request.len as usize);
@@ -38,8 +39,8 @@ impl Endpoint {
         }
     }
 
-    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`. Its completion
-    /// proves that all earlier ones are done.
+    /// Posts the prepared requests to queue pair `at`. If `signalled`, the last one reports a completion with the
+    /// number `id`, which proves that all earlier requests are complete.
     ///
     /// # Panics
     /// If no request was prepared.
@@ -48,7 +49,7 @@ impl Endpoint {
         self.post_prepared(at, signalled, id, 0)
     }
 
-    /// Posts the prepared request with an immediate value to the first queue pair.
+    /// Posts the prepared requests with an immediate value to the first queue pair.
     ///
     /// # Panics
     /// If no request was prepared.
@@ -71,15 +72,15 @@ impl Endpoint {
         };
         match prepared {
             Prepared::Calls(calls) => {
-                // SAFETY: the memory is that of the region, which lives as long as this value.
+                // SAFETY: the memory belongs to the region, which lives as long as this value.
                 let result = unsafe { calls.post(signalled, id, immediate) };
                 Refused::check("ibv_wr_complete", result)
             }
             Prepared::List(chain) => {
                 chain.sign(signalled, id, immediate);
                 let mut bad = ptr::null_mut();
-                // SAFETY: the queue pair exists, and its provider has the function, as is checked. The chain and the
-                // memory that it names live as long as this value. The provider copies the requests.
+                // SAFETY: the queue pair exists, and it was checked that its provider has the function. The chain and
+                // the memory to which it refers live as long as this value. The provider copies the requests.
                 let result = unsafe {
                     let qp = pair.qp.as_ptr();
                     match (*(*qp).context).ops.post_send {
@@ -92,11 +93,12 @@ impl Endpoint {
         }
     }
 
-    /// Sets the receive requests that [`Endpoint::post_receives`] posts: for messages of at most `len` bytes, all at the
-    /// same offset, `chained` of them in one call. They complete with the number of their queue pair.
+    /// Sets the receive requests that [`Endpoint::post_receives`] posts, `chained` of
+    /// them in one call. They are for messages of at most `len` bytes, and all use
+    /// the same offset. Their completions contain the number of their queue pair.
     ///
     /// # Panics
-    /// If they are not inside this end's region.
+    /// If the messages would not be inside this end's region.
     pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
         let (addr, lkey) = self.region.local(offset, len);
         let sge = Sge { addr, length: len as u32, lkey };
@@ -114,7 +116,7 @@ impl Endpoint {
     /// Posts the prepared receive requests to a queue pair; returns their number.
     ///
     /// # Panics
-    /// If none were prepared.
+    /// If no receive requests were prepared.
     #[inline]
     pub fn post_receives(&mut self, at: usize) -> Result<u32, Refused> {
         let pair = &self.pairs[at];
@@ -136,7 +138,7 @@ impl Endpoint {
 }
 
 impl QueuePair {
-    /// Prepares `chained` requests in the way that the queue pair was made for.
+    /// Prepares a request, `chained` times, in the form for which the queue pair was made.
     fn prepared(&self, each: Each, chained: usize) -> Prepared {
         let list = Prepared::List(Chain::new(each.wr(), each.sge, chained));
         // SAFETY: the queue pair exists as long as this value, which will own the requests.
@@ -144,13 +146,13 @@ impl QueuePair {
         calls.map_or(list, Prepared::Calls)
     }
 
-    /// Where a request goes in the other end's memory.
+    /// Returns the memory of the other end that a request uses.
     const fn remote(&self, request: Request) -> Remote {
         let memory = self.peer.memory;
         Remote { address: memory.address.wrapping_add(request.remote), ..memory }
     }
 
-    /// Where datagrams go.
+    /// Returns the destination of datagrams.
     fn address(&self) -> WrUd {
         let Some(address) = &self.address else {
             panic!("the queue pair is not connected");
@@ -160,7 +162,7 @@ impl QueuePair {
 }
 
 impl Each {
-    /// The same as an entry of a list.
+    /// Returns the request as an entry of a list.
     fn wr(&self) -> SendWr {
         let Remote { address, key, .. } = self.remote;
         let rdma = WrRdma { remote_addr: address, rkey: key };
@@ -195,7 +197,7 @@ impl Verb {
         }
     }
 
-    /// Whether payload goes with the request, so that it can be inline.
+    /// Returns whether payload is sent with the request, so that it can be inline.
     const fn carries_payload(self) -> bool {
         !matches!(self, Self::Read | Self::FetchAndAdd)
     }

@@ -1,4 +1,4 @@
-//! `linerate demo`: see it at work on a network made on this machine.
+//! `linerate demo`: shows a measurement that finds a planted fault, on a network made on this machine.
 
 mod wrong_port;
 
@@ -51,13 +51,13 @@ pub(crate) struct Args {
     pub(crate) records: options::Records,
 }
 
-/// Time of the run of both directions, where no layer of options says: all is done in 40 s then.
+/// Time of a run of both directions if no layer of options sets one: the whole demo then ends in 40 s.
 const DEFAULT_TIME: Nanos = Nanos::from_secs(33);
 
-/// The same of one direction, which has as much time for its trials.
+/// Time of a run of one direction if none is set: it leaves as much for trials as each of two directions has.
 const ONE_WAY_TIME: Nanos = Nanos::from_secs(20);
 
-/// The kind, seed and cell that were drawn at random.
+/// The kind of cell, the seed, and the cell that was drawn from it.
 struct Drawn {
     kind: &'static CellKind,
     seed: u64,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     end(&drawn, args, &shown, store.is_some(), style)
 }
 
-/// Prints the planted truth, and holds the verdict against it.
+/// Prints the planted truth, and compares the verdict with it.
 fn end(
     drawn: &Drawn,
     args: &Args,
@@ -138,7 +138,7 @@ fn end(
     })
 }
 
-/// The options of the run: one direction where one has the fault, unless a score wants to see the other one too.
+/// Arguments of the run: only the direction of the fault, if the fault has one and the user does not want both.
 fn run_args(cell: &Cell, args: &Args, options: &Options) -> Vec<String> {
     let one = cell.direction.filter(|_| !args.both);
     let usual = one.map_or(DEFAULT_TIME, |_| ONE_WAY_TIME);
@@ -150,7 +150,7 @@ fn run_args(cell: &Cell, args: &Args, options: &Options) -> Vec<String> {
     all
 }
 
-/// The page of the run, without commands: the network that they are for is gone.
+/// The page of the run without commands: the network for which they would be no longer exists.
 fn answer(
     record: &Record,
     model: &Model,
@@ -188,7 +188,7 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
     Ok(Drawn { kind, seed, cell: kind.cell(seed) })
 }
 
-/// The kind of this name, if its cause is one that can be named.
+/// The kind with this name, if a verdict can name its cause.
 fn offered(id: &str) -> Option<&'static CellKind> {
     CellKind::named(id).filter(|kind| kind.is_answerable())
 }
@@ -207,11 +207,11 @@ fn opening(drawn: &Drawn, args: &Args) -> Document {
     let seed = drawn.seed;
     let by = args.congestion.as_ref();
     let by = by.map_or_else(String::new, |by| format!(" --congestion {by}"));
-    let again = format!("linerate demo {} --seed {seed}{by}", drawn.kind.id);
+    let command = format!("linerate demo {} --seed {seed}{by}", drawn.kind.id);
     let text = format!(
         "Two hosts, near and far, with a router between them, are made of namespaces on this \
          machine. This network may have a fault. The run that follows does not know which (seed \
-         {seed}: `{again}` plants the same again). The network is removed at the end, so the answer has no commands \
+         {seed}: `{command}` plants the same again). The network is removed at the end, so the answer has no commands \
          for it."
     );
     doc.line(&[(Tone::Plain, &text)], 0);
@@ -266,7 +266,7 @@ fn judgement(scored: &Scored) -> (Tone, String) {
     }
 }
 
-/// One line of JSON, for a score of many runs.
+/// The outcome as one line of JSON, for scripts that score many runs.
 fn line(drawn: &Drawn, args: &Args, shown: &Shown, scored: &Scored) -> Result<String, Failure> {
     let which = (drawn.kind.id, drawn.seed, &drawn.cell);
     let report = Report::of(which, args.congestion.as_deref(), (shown, scored));

@@ -17,7 +17,7 @@ pub(super) const ID: &str = "ib-wrong-port";
 pub(super) const WORDS: &str =
     "InfiniBand: the cable is in port 2 of the host whose subnet manager serves port 1";
 
-/// The host that looks.
+/// The host whose port has no manager: `linerate fabric` runs there.
 const VICTIM: &str = "CLB";
 
 pub(super) fn run(json: bool, options: &Options) -> Result<Exit, Failure> {
@@ -36,12 +36,12 @@ pub(super) fn run(json: bool, options: &Options) -> Result<Exit, Failure> {
         "cannot run linerate fabric",
     )?;
     out::print(&words(&page)?)?;
-    // The verdict is on the same walk that was shown.
+    // The verdict uses the captured walk that was shown.
     let before = document(fabric(&simulator, "--root", &capture).arg("--json"))?;
     let cure = Manager::at(PortName::new(VICTIM, 1));
     simulator.manage(&cure).map_err(Failure::not_measured)?;
-    let again = folder.path().join("again");
-    let after = document(fabric(&simulator, "--capture", &again).arg("--json"))?;
+    let second = folder.path().join("again");
+    let after = document(fabric(&simulator, "--capture", &second).arg("--json"))?;
     let named = names_the_port(&before);
     let states = [state(&before), state(&after)];
     let proved = states == ["initializing", "active"];
@@ -50,7 +50,7 @@ pub(super) fn run(json: bool, options: &Options) -> Result<Exit, Failure> {
     Ok(if named && proved { Exit::Done } else { Exit::Missed })
 }
 
-/// The network with its fault.
+/// A simulated network whose subnet manager serves the wrong port.
 fn planted() -> Result<Simulator, IbError> {
     let network = Network::new(Topology::TwoPorts, Link::default())?;
     let mut simulator = Simulator::start(network)?;
@@ -58,9 +58,9 @@ fn planted() -> Result<Simulator, IbError> {
     Ok(simulator)
 }
 
-/// `linerate fabric` at the victim, with one reading of the counters.
+/// A command that runs `linerate fabric` on the victim, with one reading of the counters.
 fn fabric(simulator: &Simulator, option: &str, file: &Path) -> Command {
-    // Without its own path this program is started by its name.
+    // If the path of this program is unknown, it is started by its name.
     let own = std::env::current_exe().unwrap_or_else(|_| "linerate".into());
     let mut command = Command::new(own);
     command
@@ -85,7 +85,7 @@ fn document(command: &mut Command) -> Result<Value, Failure> {
     serde_json::from_str(&words(&output)?).map_err(Failure::not_measured)
 }
 
-/// Whether the walk names the port in which the cable ends, and the cause.
+/// Whether the findings of the walk name the cause, and the port in which the cable ends.
 fn names_the_port(walk: &Value) -> bool {
     let problems = walk["findings"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -94,7 +94,7 @@ fn names_the_port(walk: &Value) -> bool {
         .any(|problem| text(&problem["why"]).contains("SRV port 2"))
 }
 
-/// State of the victim's port.
+/// State of the victim's port in the JSON document of a walk.
 fn state(walk: &Value) -> String {
     let own = &walk["own"];
     let ports = walk["ports"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! `linerate explain`: the words of a field.
+//! `linerate explain`: explains the words of a field, such as InfiniBand.
 
 use clap::{Parser, ValueEnum};
 
@@ -24,7 +24,7 @@ enum Field {
 }
 
 impl Field {
-    /// The words, in Markdown without headings. The glossary has them too.
+    /// The explained words, in Markdown without headings; docs/glossary.md has the same text.
     const fn words(self) -> &'static str {
         match self {
             Self::Ib => include_str!("ib.md"),

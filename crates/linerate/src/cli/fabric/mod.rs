@@ -1,4 +1,4 @@
-//! `linerate fabric`: an InfiniBand network, from this host's port.
+//! `linerate fabric`: shows or checks an InfiniBand network through this host's port.
 
 mod ping;
 mod place;
@@ -22,12 +22,12 @@ use super::quantity::{Interval, LookTime};
 use super::{out, reach, signal};
 use linerate_show::fabric::{self, Walked};
 pub(super) use port::SIMULATOR;
-use port::{Asked, through};
+use port::{Outcome, through};
 
-/// Longest time of a walk without `--time`.
+/// Longest time of a walk if `--time` is not given.
 const LONGEST: Nanos = Nanos::from_secs(30);
 
-/// Time between two readings of the counters without `--interval`.
+/// Time between two readings of the port counters if `--interval` is not given.
 const BETWEEN: Nanos = Nanos::from_secs(1);
 
 // `linerate fabric`.
@@ -83,8 +83,8 @@ enum What {
         #[command(flatten)]
         json: options::Json,
     },
-    /// Show the links that packets to a node pass, by the forwarding tables of the switches, and what the subnet manager
-    /// gives for this path
+    /// Show the links that packets to a node pass, by the forwarding tables of the switches, and what the subnet
+    /// manager gives for this path
     Route {
         /// LID, GUID, or name of the node; NODE:PORT for one of its ports
         to: String,
@@ -99,7 +99,7 @@ enum What {
 }
 
 impl Args {
-    /// Takes over the flags of the result, before or behind the verb.
+    /// Copies the flags for the result, typed before or after `check`, `ping` or `route`, to `report`.
     pub(crate) fn typed(&self, report: &mut options::Report) {
         let behind = match &self.what {
             Some(What::Check { json } | What::Ping { json, .. } | What::Route { json, .. }) => json,
@@ -127,9 +127,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// The exit code, unless the capture could not be written.
-fn ended((asked, unwritten): (Asked<Exit>, Option<Failure>)) -> Result<Exit, Failure> {
-    unwritten.map_or(Ok(asked.value), Err)
+/// The exit code; a failure if the capture could not be written.
+fn ended((outcome, unwritten): (Outcome<Exit>, Option<Failure>)) -> Result<Exit, Failure> {
+    unwritten.map_or(Ok(outcome.value), Err)
 }
 
 /// Shows the whole network, or checks it.
@@ -145,7 +145,7 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
     if let Some(failure) = unwritten {
         return Err(failure);
     }
-    // Counters that are full show no new errors: a check cannot know.
+    // A counter at its maximum shows no new errors, so a check cannot know whether all is well.
     let is_known = walked.knows_own_port() && (!checks || full(&walked.network).is_empty());
     let is_wrong = walked.findings.iter().any(Finding::is_now);
     Ok(match walked.whole {
@@ -155,7 +155,7 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
     })
 }
 
-/// Walks once through the network of this machine's port, for other verbs.
+/// Walks once through the network at this machine's port, for other verbs.
 pub(super) fn here(stop: &AtomicBool) -> Result<Walked, Failure> {
     Ok(walked(&Args::once(None), stop)?.0)
 }
@@ -165,19 +165,19 @@ pub(super) fn captured(file: &Path, stop: &AtomicBool) -> Result<Walked, Failure
     Ok(walked(&Args::once(Some(file.to_owned())), stop)?.0)
 }
 
-/// Walks through a network. The failure is that of its capture.
+/// Walks through a network. The failure beside the walk is that of writing its capture.
 fn walked(args: &Args, stop: &AtomicBool) -> Result<(Walked, Option<Failure>), Failure> {
-    let (asked, unwritten) =
+    let (outcome, unwritten) =
         through(args, |port, name| walk(port, name, args, stop).map_err(failed))?;
-    let (walk, through, took) = asked.value;
+    let (walk, through, took) = outcome.value;
     let requests = walk.sent();
-    let is_whole = asked.ended == Ended::Whole;
+    let is_whole = outcome.ended == Ended::Whole;
     let walked = Walked::of(walk.into_network(), through, requests, took, is_whole);
     Ok((walked, unwritten))
 }
 
 impl Args {
-    /// A walk that reads counters once.
+    /// Arguments of a walk that reads the counters once.
     fn once(root: Option<PathBuf>) -> Self {
         Self {
             what: None,
@@ -197,21 +197,21 @@ fn failed(error: PortError) -> Failure {
     Failure::not_measured(error).hint(hint)
 }
 
-/// Finds the network.
+/// Finds all nodes and links of the network.
 fn found(port: &mut dyn MadPort, until: Nanos, stop: &AtomicBool) -> Result<Walk, PortError> {
     let mut walk = Walk::default();
     drive(port, &mut walk, until, &|| stop.load(Ordering::Relaxed))?;
     Ok(walk)
 }
 
-/// Finds the network and reads its counters twice. A port that fails after the first reply ends the walk early, and
-/// what was seen is kept.
+/// Finds the network and reads its counters twice. If the port fails after the first reply, the walk ends early, and
+/// what was found so far is kept.
 fn walk(
     port: &mut dyn MadPort,
     through: String,
     args: &Args,
     stop: &AtomicBool,
-) -> Result<Asked<(Walk, String, Nanos)>, PortError> {
+) -> Result<Outcome<(Walk, String, Nanos)>, PortError> {
     let mut walk = Walk::default();
     let ended = match steps(port, &mut walk, args, stop) {
         Err(error) if !walk.network().nodes.is_empty() => {
@@ -221,10 +221,10 @@ fn walk(
         other => other?,
     };
     let value = (walk, through, port.now());
-    Ok(Asked { value, ended })
+    Ok(Outcome { value, ended })
 }
 
-/// Waits between two readings, unless the time is up or the user wants to stop.
+/// Waits for `time` between two readings, unless `until` is reached or the user stops the walk.
 fn pause(port: &mut dyn MadPort, time: Nanos, until: Nanos, stopped: &dyn Fn() -> bool) {
     const SLICE: Nanos = Nanos::from_millis(100);
     let mut left = time;

@@ -11,24 +11,24 @@ use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
 use super::super::out;
 use super::place::addressed;
-use super::port::Asked;
+use super::port::Outcome;
 use super::{failed, found};
 use linerate_show::fabric::{Pinged, pinged_json, pinged_page};
 
 /// Time between two requests.
 const BETWEEN: Nanos = Nanos::from_millis(100);
 
-/// Transactions of a walk count up from one; these do not meet them.
-const FIRST: u32 = 0x8000_0000;
+/// Number of the first request. Requests of a walk count up from one, so that their numbers never reach this one.
+const FIRST_NUMBER: u32 = 0x8000_0000;
 
-/// Times `count` requests to the node that `to` names.
+/// Sends `count` requests to the node that `to` names, and times each.
 pub(super) fn run(
     port: &mut dyn MadPort,
     (to, count): (&str, u32),
     until: Nanos,
     stop: &AtomicBool,
     options: &Options,
-) -> Result<Asked<Exit>, Failure> {
+) -> Result<Outcome<Exit>, Failure> {
     let walk = found(port, until, stop).map_err(failed)?;
     let network = walk.network();
     let (at, lid) = addressed(network, to)?;
@@ -38,18 +38,18 @@ pub(super) fn run(
         if sent > 0 {
             port.pause(BETWEEN.duration());
         }
-        trips.extend(trip(port, lid, FIRST + sent).map_err(failed)?);
+        trips.extend(trip(port, lid, FIRST_NUMBER + sent).map_err(failed)?);
         sent += 1;
     }
     let value = if trips.is_empty() { Exit::NotMeasured } else { Exit::Done };
     let pinged = Pinged { name: network.name(at), lid, sent, trips };
     out::result(options, || pinged_json(&pinged), || pinged_page(&pinged))?;
-    // A capture holds the walk; round trips are not repeated from it.
+    // A capture holds only the walk; round trips cannot be replayed from it.
     let ended = if walk.is_done() { Ended::Whole } else { Ended::Early };
-    Ok(Asked { value, ended })
+    Ok(Outcome { value, ended })
 }
 
-/// The time of one request and its reply; `None` if there is none.
+/// Round trip of one request and its reply; `None` if no reply is received.
 fn trip(port: &mut dyn MadPort, lid: u16, number: u32) -> Result<Option<Nanos>, PortError> {
     let get = Get::ping(lid);
     let began = port.now();

@@ -1,4 +1,4 @@
-//! Words that name a place in a network.
+//! Finds the node or port in a network that a user's words name.
 
 use anyhow::anyhow;
 use linerate_fabric::mad::Attribute;
@@ -7,8 +7,8 @@ use linerate_facts::infiniband::Guid;
 
 use super::super::exit::Failure;
 
-/// Returns the place that a user's words name: a LID, the GUID of a node or port, the name of a node, or a name with the
-/// number of a port (`SRV:2`).
+/// Returns the place that a user's words name: a LID, the GUID of a node or port, the name of a node, or a name with
+/// the number of a port (`SRV:2`).
 pub(super) fn place(network: &Network, text: &str) -> Result<PortAt, Failure> {
     if let Some(at) = by_number(network, text) {
         return Ok(at);
@@ -77,14 +77,14 @@ fn number(text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// The port of a node that is on this network; the switch itself.
+/// The port of a node that belongs to this network; port 0 for a switch.
 fn of_node(network: &Network, node: usize) -> PortAt {
     let of = &network.nodes[node];
     let port = if of.is_switch() { 0 } else { of.info.local_port };
     PortAt { node, port }
 }
 
-/// No node has the name. Where a part of the network did not answer, it may be there.
+/// The failure if no node has the name. If a part of the network did not reply, the node may be in that part.
 fn unknown(network: &Network, text: &str) -> Failure {
     let description = Attribute::NodeDescription.name();
     let is_nameless = network.gaps.iter().any(|gap| gap.what == description);

@@ -1,4 +1,4 @@
-//! The port through which `linerate fabric` asks: of this host, of a simulator, or of a captured walk.
+//! The port through which `linerate fabric` sends requests: of this host, of a simulator, or of a captured walk.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -15,33 +15,34 @@ use super::super::capture::Pending;
 use super::super::exit::Failure;
 use super::{Args, failed};
 
-/// Variables by which programs of ibsim find their simulator and their node. Either one selects the simulator.
+/// Environment variables by which programs of ibsim find its socket and the node to act as. Either one selects ibsim.
 pub(in crate::cli) const SIMULATOR: &str = "IBSIM_SOCKNAME";
 const NODE: &str = "SIM_HOST";
 
-/// What was asked, and whether all of it was answered or given up.
-pub(super) struct Asked<T> {
+/// The result of some requests, and whether all of them were done or it ended early.
+pub(super) struct Outcome<T> {
     pub(super) value: T,
     pub(super) ended: Ended,
 }
 
-/// Asks through the port that the arguments name: a captured walk or a port of this host, which may be captured. `ask`
-/// gets the port, and its name in words. A capture that cannot be written is reported, and what was asked is kept.
+/// Runs `ask` with the port that the arguments name, and that port's name in words. The port is a replay of a captured
+/// walk, or a port of this host or of a simulator, whose requests may be captured. A capture that cannot be written is
+/// a separate failure: the result is kept.
 pub(super) fn through<T>(
     args: &Args,
-    ask: impl FnOnce(&mut dyn MadPort, String) -> Result<Asked<T>, Failure>,
-) -> Result<(Asked<T>, Option<Failure>), Failure> {
+    ask: impl FnOnce(&mut dyn MadPort, String) -> Result<Outcome<T>, Failure>,
+) -> Result<(Outcome<T>, Option<Failure>), Failure> {
     if let Some(file) = &args.root {
         let captured = load(file).map_err(|error| {
             Failure::usage(error).hint("`linerate fabric --capture FILE` writes such a file")
         })?;
         let name = format!("{} (a capture)", captured.through);
         let whole = captured.whole;
-        let mut asked = ask(&mut Replay::new(captured), name)?;
+        let mut outcome = ask(&mut Replay::new(captured), name)?;
         if !whole {
-            asked.ended = Ended::Early;
+            outcome.ended = Ended::Early;
         }
-        return Ok((asked, None));
+        return Ok((outcome, None));
     }
     let (mut port, name) = open(args.device.as_ref()).map_err(failed)?;
     let Some(path) = &args.capture else {
@@ -52,14 +53,14 @@ pub(super) fn through<T>(
             anyhow::Error::new(error).context(format!("failed to write {}", path.display()));
         Failure::not_measured(error)
     };
-    // A file that cannot be made is known before the walk.
+    // A file that cannot be created must be reported before the walk begins.
     let file = Pending::begin(path, false).map_err(unwritten)?;
     let mut port = Capturing::new(port, &name);
-    let asked = ask(&mut port, name);
-    // What was seen before a failure is worth keeping.
-    let whole = asked.as_ref().is_ok_and(|asked| asked.ended == Ended::Whole);
+    let outcome = ask(&mut port, name);
+    // Replies received before a failure are worth keeping.
+    let whole = outcome.as_ref().is_ok_and(|outcome| outcome.ended == Ended::Whole);
     let written = file.end(&port.captured(whole).encode());
-    Ok((asked?, written.err().map(unwritten)))
+    Ok((outcome?, written.err().map(unwritten)))
 }
 
 fn load(file: &Path) -> anyhow::Result<Captured> {
@@ -88,9 +89,9 @@ fn open(wanted: Option<&Wanted>) -> Result<(Box<dyn MadPort>, String), PortError
     Ok((Box::new(port), through))
 }
 
-/// The port of this host in words, with the others that could have been chosen.
+/// Name of this host's port for the page, with the other ports that `--device` could choose.
 fn name_of(port: &Umad) -> String {
-    /// Most other ports that are listed.
+    /// Most other ports that are named.
     const MOST: usize = 4;
     let others = port.others();
     if others.is_empty() {

@@ -11,7 +11,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
 use super::super::out;
 use super::place::{addressed, place};
-use super::port::Asked;
+use super::port::Outcome;
 use super::{failed, found};
 use linerate_show::fabric::{Way, routed, routed_json};
 
@@ -22,7 +22,7 @@ pub(super) fn run(
     until: Nanos,
     stop: &AtomicBool,
     options: &Options,
-) -> Result<Asked<Exit>, Failure> {
+) -> Result<Outcome<Exit>, Failure> {
     let mut walk = found(port, until, stop).map_err(failed)?;
     let network = walk.network();
     let (to, lid) = addressed(network, to)?;
@@ -40,5 +40,5 @@ pub(super) fn run(
         End::Unknown(_) => Exit::NotMeasured,
         End::Loop(_) | End::NoEntry(_) | End::LinkDown(_) | End::Elsewhere(_) => Exit::Missed,
     };
-    Ok(Asked { value, ended })
+    Ok(Outcome { value, ended })
 }

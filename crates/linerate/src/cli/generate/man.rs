@@ -1,4 +1,4 @@
-//! The manual page: all verbs on one page, each a section.
+//! The manual page: one page with a section for each verb.
 
 use std::io::{self, Write as _};
 
@@ -23,11 +23,11 @@ pub(super) fn page(mut program: Command) -> io::Result<String> {
     String::from_utf8(page).map_err(io::Error::other)
 }
 
-/// A verb, and the verbs within it, each as a section with its synopsis, description and options.
+/// Writes a section for a verb and for each verb within it, with its synopsis, description and options.
 fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
     let name = verb.get_bin_name().unwrap_or_else(|| verb.get_name());
     writeln!(page, ".SH \"{}\"", name.to_uppercase())?;
-    // Options of every verb are listed once, with the program.
+    // Options that every verb has are listed once, in the section of the program.
     let own = verb.clone().mut_args(|arg| {
         let everywhere = arg.is_global_set() || arg.get_id() == "help";
         arg.hide(everywhere)
@@ -53,11 +53,11 @@ fn chapter(page: &mut Vec<u8>, verb: &Command) -> io::Result<()> {
     Ok(())
 }
 
-/// The end of the program's help as it is laid out there.
+/// The text at the end of the program's help, with its line breaks kept.
 fn notes(page: &mut Vec<u8>, text: &str) -> io::Result<()> {
     writeln!(page, ".SH NOTES\n.nf")?;
     for line in text.lines() {
-        // No line of the text begins with a control character of roff.
+        // No line of the text begins with a character that roff takes for a command.
         writeln!(page, "{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
     }
     writeln!(page, ".fi")

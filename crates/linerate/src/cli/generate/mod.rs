@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         What::Man => man::page(help::command()).map_err(Failure::not_measured)?,
         What::Completions { shell } => completions(*shell),
         What::Schema { name: None } => schemas(),
-        // clap accepts only names of schemas.
+        // clap accepts only known names of schemas, so that the default is never used.
         What::Schema { name: Some(name) } => schema(name).map_or("", |found| found.text).to_owned(),
         What::Config => config(),
     };
@@ -76,7 +76,7 @@ const CONFIG_HEAD: &str = "\
 
 ";
 
-/// The defaults, each as a comment.
+/// The configuration file with every option and its default, each as a comment.
 fn config() -> String {
     let from = DEFAULTS.find("\n[").map_or(0, |at| at + 1);
     let mut text = CONFIG_HEAD.to_owned();
@@ -85,7 +85,7 @@ fn config() -> String {
         if line.is_empty() || line.starts_with(['[', '#']) {
             text.push_str(line);
         } else {
-            // The comments behind the options stay below each other.
+            // Removes as many spaces as were added, so that the comments behind the options stay aligned.
             let _ = write!(text, "# {}", line.replacen("   #", " #", 1));
         }
         text.push('\n');
@@ -101,7 +101,7 @@ mod tests {
     use super::super::options::Options;
     use super::*;
 
-    /// Every command, those within others too.
+    /// All commands of the program, including those within other commands.
     fn commands(command: &Command) -> Vec<&Command> {
         let within = command.get_subcommands().flat_map(commands);
         std::iter::once(command).chain(within).collect()

@@ -15,19 +15,20 @@ use linerate_units::shell::word;
 
 use crate::cli::exit::{Failure, tell};
 
-/// Longest output of which the bytes are kept; of a longer one the results are.
+/// Longest file, in bytes, of which the record keeps all bytes; of a longer file it keeps only the results.
 pub(super) const KEPT: usize = 16 << 20;
 
-/// Folders of descriptors that are open already, such as the pipes of a shell: to open one waits for nobody.
-const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
+/// Folders of descriptors that are already open, such as the pipes of a shell: opening them again does not block.
+const OPEN_FOLDERS: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
 
 const PIPE: &str = "PROGRAM | linerate import -";
 
-/// Label of a file in which nothing was understood.
+/// Label of a file in which no known format was found.
 pub(super) const NOT_READ: &str = "not read";
 
-/// Reads files, and what is kept of them. A file with nothing to read is a note where others have something; if none
-/// has, the first one's reason is the error. Also returns whether a file could not be opened: the user is told.
+/// Reads files, and returns what the record keeps of each. If some files have results, a file without any is kept as a
+/// note; if none has, the reason of the first one is the error. The bool tells whether a file could not be opened,
+/// which is reported to the user.
 pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<(Vec<Import>, bool), Failure> {
     let mut files = Vec::new();
     let mut refused = None;
@@ -55,7 +56,7 @@ pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<(Vec<Import>, bool)
         files.push(Import { name: name(path), side: *side, kept });
     }
     match (refused, unopened) {
-        // What cannot be read is refused before anything is kept.
+        // If no file has results, the import is refused before anything is kept.
         (Some((path, why)), None) if !has_any => {
             let hint = hint(&why);
             Err(Failure::usage(anyhow!("{}: {why}", path.display())).hint(hint))
@@ -82,7 +83,7 @@ fn kept(bytes: Vec<u8>, parsed: Parsed) -> Kept {
     if bytes.len() <= KEPT { Kept::Bytes(Blob(bytes)) } else { rows(parsed) }
 }
 
-/// What is kept of a file with nothing to read: why.
+/// What the record keeps of a file without results: the reason.
 fn unread(why: &Refused) -> Kept {
     Kept::Rows {
         label: NOT_READ.to_owned(),
@@ -92,7 +93,7 @@ fn unread(why: &Refused) -> Kept {
     }
 }
 
-/// What helps where an input has nothing to read.
+/// The hint for a file without results.
 fn hint(why: &Refused) -> &'static str {
     match why {
         Refused::Damaged { why, .. } if why.contains("onnect") => {
@@ -108,7 +109,7 @@ fn hint(why: &Refused) -> &'static str {
     }
 }
 
-/// The bytes of a regular file, of an open pipe, or of standard input.
+/// Reads the bytes of a regular file, of an open pipe, or of standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| {
         let what = format!("failed to read {}", path.display());
@@ -116,7 +117,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         failure.hint(format!("ls -l {}", word(&path.to_string_lossy())))
     };
     let mut bytes = Vec::new();
-    // A pipe has no length to trust.
+    // The length of a pipe is unknown, so the read itself is limited.
     let most = MOST_BYTES as u64 + 1;
     if path == Path::new("-") {
         let mut input = io::stdin().lock().take(most);
@@ -131,11 +132,11 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Refuses what has no end, or may never begin.
+/// Refuses directories, devices, sockets, named pipes and files that are too long.
 fn check(path: &Path, found: &Metadata) -> Result<(), Failure> {
     let kind = found.file_type();
     let is_device = kind.is_char_device() || kind.is_block_device();
-    let is_open = OPEN.iter().any(|folder| path.starts_with(folder));
+    let is_open = OPEN_FOLDERS.iter().any(|folder| path.starts_with(folder));
     let longest = format!("it is longer than {} MiB", MOST_BYTES >> 20);
     let refusals = [
         (kind.is_dir(), "it is a directory", "name the files in it"),
@@ -151,7 +152,7 @@ fn check(path: &Path, found: &Metadata) -> Result<(), Failure> {
     })
 }
 
-/// The results of a long output, as they were reported.
+/// The results of a long file, as the other program reported them.
 fn rows(parsed: Parsed) -> Kept {
     let mut notes = parsed.notes;
     let mut results = Vec::new();

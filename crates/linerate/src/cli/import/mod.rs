@@ -1,4 +1,4 @@
-//! `linerate import`: results and facts that other programs printed.
+//! `linerate import`: reads results and facts that other programs printed.
 
 mod file;
 
@@ -89,16 +89,16 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     known_port(args.near_port.as_deref(), &material.near)?;
     known_port(args.far_port.as_deref(), &material.far)?;
     let saved = kept(&record, options)?;
-    // An import is kept unasked; its note, or a folder that is named, asks for it.
-    let is_asked = options.records.note.is_some() || args.records.save.is_some();
-    let lacks = saved.is_none() && is_asked && options.records.no_save != Some(true);
+    // An import is kept by default, and a failure to keep it counts only if the user gave a note or a folder.
+    let is_requested = options.records.note.is_some() || args.records.save.is_some();
+    let lacks = saved.is_none() && is_requested && options.records.no_save != Some(true);
     let command = saved.as_ref().map(|name| shown_by(name, &options.records));
     let saved = saved.as_deref().zip(command.as_deref());
     let exit = show(&record, saved, options)?;
     Ok(if lacks || is_short { exit.or(Exit::NotMeasured) } else { exit })
 }
 
-/// Refuses the name of a port that no output has facts of.
+/// Refuses `--near-port` or `--far-port` if no imported file has facts of that port.
 fn known_port(name: Option<&str>, host: &Inventory) -> Result<(), Failure> {
     let Some(name) = name else {
         return Ok(());
@@ -154,7 +154,7 @@ fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
     }
 }
 
-/// Keeps the record; its name.
+/// Saves the record; returns its name.
 fn kept(record: &Record, options: &Options) -> Result<Option<String>, Failure> {
     let Some(mut recorder) = session::store(&options.records)?.as_ref().map(Store::recorder) else {
         return Ok(None);
@@ -163,7 +163,7 @@ fn kept(record: &Record, options: &Options) -> Result<Option<String>, Failure> {
     Ok(session::kept(&recorder))
 }
 
-/// Prints what an imported record says.
+/// Prints the results and findings of an imported record.
 pub(super) fn show(
     record: &Record,
     saved: Option<(&str, &str)>,
@@ -183,7 +183,7 @@ pub(super) fn show(
     ))
 }
 
-/// The directions that transfers were reported for.
+/// The directions for which transfers were reported.
 fn directions(explained: &Explained<'_>) -> Vec<Direction> {
     let all = Direction::ALL.into_iter();
     let known = |direction: &Direction| {
@@ -193,7 +193,7 @@ fn directions(explained: &Explained<'_>) -> Vec<Direction> {
     all.filter(known).collect()
 }
 
-/// The results and facts of an imported record, read anew from its bytes.
+/// The results and facts of an imported record, parsed again from the bytes in the record.
 pub(super) fn material(record: &Record) -> Material {
     let Some(imported) = &record.imported else {
         return Material::default();
@@ -221,7 +221,7 @@ pub(super) fn material(record: &Record) -> Material {
     material
 }
 
-/// Adds the outputs of one file, by its name and the host at which it was made.
+/// Parses one file and adds its results; `name` and `side` are its name and the host at which it was made.
 pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[u8]) {
     let source = |label: &str| Source {
         file: name.to_owned(),
@@ -231,7 +231,7 @@ pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[
     };
     let parsed = match read(bytes) {
         Ok(parsed) => parsed,
-        // A record may be older than the reader, or damaged.
+        // The record may be older than this parser, or damaged.
         Err(why) => {
             let note = Note { line: None, what: why.to_string() };
             return material.sources.push(Source { notes: vec![note], ..source(file::NOT_READ) });

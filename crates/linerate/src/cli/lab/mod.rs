@@ -1,5 +1,5 @@
-//! `linerate lab`: two hosts and a router on this machine, a virtual machine, or a simulated InfiniBand network, to try
-//! things in.
+//! `linerate lab`: runs commands on a test network of two hosts and a router, in a virtual machine, or in a simulated
+//! InfiniBand network, all on this machine.
 
 use std::fmt::Write as _;
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use linerate_test::kept;
 
-    /// What stands around the tables of docs/lab.md.
+    /// Text before each of the two tables of docs/lab.md.
     const HEAD: &str = include_str!("head.md");
     const CELLS_HEAD: &str = include_str!("cells.md");
 
@@ -134,8 +134,8 @@ mod tests {
     fn every_example_is_a_fault_and_is_written_as_it_is_read() {
         for example in Fault::EXAMPLES {
             let fault: Fault = example.parse().unwrap();
-            let again: Fault = fault.code().parse().unwrap();
-            assert_eq!(fault, again);
+            let parsed: Fault = fault.code().parse().unwrap();
+            assert_eq!(fault, parsed);
             assert!(!fault.to_string().is_empty());
         }
     }

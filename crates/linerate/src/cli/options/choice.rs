@@ -1,4 +1,4 @@
-//! Options that are one word of a few.
+//! Options whose value is one of a few words.
 
 use clap::ValueEnum;
 use linerate_plan::transport::Swept;

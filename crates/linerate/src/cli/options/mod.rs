@@ -1,9 +1,9 @@
-//! Every option, declared once: a field here is a flag, an environment variable and an entry of
-//! the configuration file. Its default stands in `defaults.toml`.
+//! Every option, declared once: each field here is a flag, an environment variable and an entry of the configuration
+//! file. Its default is in `defaults.toml`.
 //!
-//! Fields are `Option`s because a layer may leave them open; after [`super::config::resolve`] the
-//! ones with a default are set. Groups are shared by the verbs that need them. (They carry plain
-//! comments: clap would take a doc comment of a group for the description of the verb.)
+//! A field is an `Option` because a layer need not set it; after [`super::config::resolve`] each option with a default
+//! is set. Verbs share groups of options. (Groups have plain comments, because clap would use a doc comment of a group
+//! as the description of the verb.)
 
 mod choice;
 mod lat;
@@ -29,7 +29,7 @@ use super::quantity::{
 };
 use super::resolve::Needs;
 
-// All groups, as they nest in the file.
+// All groups of options, nested as in the configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Options {
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     pub(crate) demo: Demo,
 }
 
-// Options of every verb.
+// Options that every verb has.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Global {
@@ -65,7 +65,7 @@ pub(crate) struct Global {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The help of `--engine`: the transports that can do what is needed of any command that has it.
+/// The help of `--engine`: it lists the transports that can carry the traffic in `needs`.
 pub(crate) fn engines(needs: Needs) -> String {
     let able = TRANSPORTS.iter().filter(|info| needs.met_by(info));
     let words: Vec<String> = able.map(|info| format!("{} ({})", info.name, info.doc)).collect();
@@ -75,7 +75,7 @@ pub(crate) fn engines(needs: Needs) -> String {
 const GLOBAL: &str = "Global options";
 pub(crate) const RESULT: &str = "Result";
 
-// How the two ends find and trust each other.
+// How the near end finds the far end, and how each proves that it has the key.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Peer {
@@ -96,7 +96,7 @@ pub(crate) struct Peer {
     pub(crate) ipv6: Option<bool>,
 }
 
-// Options that say what a run does.
+// Options that determine what a run measures.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
@@ -147,7 +147,7 @@ pub(crate) struct Run {
     pub(crate) stream_json: Option<bool>,
 }
 
-// Options that the connections are made with.
+// Settings of the connections of a load.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Load")]
@@ -197,16 +197,16 @@ pub(crate) struct LoadOptions {
     pub(crate) nodelay: Option<bool>,
 }
 
-// How a result leaves the tool.
+// Options that determine how a result is printed and checked.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = RESULT)]
 pub(super) struct Report {
-    // Flags of `Json`.
+    // Set by the flag `--json` of `Json`.
     #[arg(skip)]
     pub(crate) json: Option<bool>,
 
-    // A flag of `Form`.
+    // Set by the flag `--format` of `Form`.
     #[arg(skip)]
     pub(crate) format: Option<Format>,
 
@@ -243,7 +243,7 @@ impl Form {
     }
 }
 
-// Whether a result is for people, and in which form, or for programs.
+// The flags that choose the form of a result: text or Markdown for people, JSON for programs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Json {
     #[command(flatten)]
@@ -255,7 +255,7 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    /// These flags, and those that a verb of this command has.
+    /// These flags, combined with those typed after a verb within this command, which take precedence.
     pub(crate) fn or(&self, behind: &Self) -> Self {
         Self {
             form: Form { format: behind.form.format.or(self.form.format) },
@@ -269,7 +269,7 @@ impl Json {
     }
 }
 
-// Where records are kept.
+// Where records are saved, and with which note.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Record")]
@@ -286,13 +286,13 @@ pub(crate) struct Records {
     #[arg(long, env = "LINERATE_NOTE", value_name = "TEXT", conflicts_with = "no_save")]
     pub(crate) note: Option<Note>,
 
-    /// The study that the record is part of.
+    /// The study of which the record is a part; set by the program, never by the user.
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) study: Option<Part>,
 }
 
-// Options of the serving end alone.
+// Options that only `serve` has.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Serve {
@@ -377,7 +377,7 @@ pub(crate) struct Flows {
     pub(crate) top: Option<Top>,
 }
 
-// Options of the demonstration alone.
+// Options that only the demonstration has.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Demo {

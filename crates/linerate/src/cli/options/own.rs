@@ -1,6 +1,7 @@
-//! Options of transports: the flags, variables and keys of the configuration file that their rows make.
+//! Options that belong to transports: each row in the table of transports makes a flag, a variable and a key of the
+//! configuration file.
 //!
-//! Nothing here names an option. A row in the table of transports is all that one needs.
+//! This module names no option. A new row in the table of transports is enough to add one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,18 +19,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::super::quantity;
 use super::super::resolve::Needs;
 
-/// An option, with its flag on the command line.
+/// An option of one or more transports, with its flag.
 struct Flag {
     key: &'static str,
-    /// The transports that have it, each with its own row. Their values are of one shape, but may differ in bounds and words:
-    /// the row of the chosen transport decides once that is known.
+    /// The transports that have the option, each with its own row. All rows have the same kind of value, but may differ
+    /// in bounds and words: the row of the chosen transport decides later.
     rows: Vec<(&'static TransportInfo, &'static OptionInfo)>,
     variable: String,
-    /// The help of the option, with the transports that have it.
+    /// The help of the flag; it names the transports that have the option.
     help: String,
 }
 
-/// Every option of every transport that is offered, once.
+/// Every option of the transports that users may choose, each once.
 static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
     let mut flags: Vec<Flag> = Vec::new();
     for info in TRANSPORTS.iter().filter(|info| info.offered) {
@@ -51,7 +52,7 @@ static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
     flags
 });
 
-/// Each meaning of an option, with the transports for which it holds.
+/// The help of an option: each of its meanings, with the transports that have that meaning.
 fn help(rows: &[(&TransportInfo, &OptionInfo)]) -> String {
     let mut meanings: Vec<(&OptionInfo, Vec<&str>)> = Vec::new();
     for (info, row) in rows {
@@ -68,12 +69,12 @@ fn help(rows: &[(&TransportInfo, &OptionInfo)]) -> String {
 static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| FLAGS.iter().map(|flag| flag.key).collect());
 
-/// Options of transports that are set, whichever transport is chosen.
+/// The options of transports that are set, for all transports and not only the chosen one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Own(BTreeMap<&'static str, Setting>);
 
 impl Own {
-    /// The set options that a transport has.
+    /// The options that are set and that this transport has.
     pub(crate) fn of(&self, info: &TransportInfo) -> transport::Options {
         let mut options = transport::Options::default();
         let own = info.options.iter().map(|row| row.key);
@@ -83,7 +84,7 @@ impl Own {
         options
     }
 
-    /// The same with another value of an option.
+    /// A copy in which the option `key` is set to `setting`.
     pub(crate) fn with(&self, key: &'static str, setting: &Setting) -> Self {
         let mut own = self.clone();
         own.0.insert(key, setting.clone());
@@ -95,18 +96,18 @@ impl Own {
 pub(crate) trait Verb: Clone + Send + Sync + 'static {
     /// The kinds of traffic that the verb needs of a transport.
     const NEEDS: Needs;
-    /// Whether an option that is a word takes several: the verb measures with each.
+    /// Whether an option of words may have several values; the verb then measures with each.
     const SEVERAL: bool = false;
 }
 
-/// The key of an option, and its words in the order in which they were typed.
+/// The key of an option, and its values in the order in which they were typed.
 pub(crate) type Each = (&'static str, Vec<Setting>);
 
 /// Options of the transports that a verb can use, as flags.
 #[derive(Debug, Clone)]
 pub(crate) struct Flags<V> {
     pub(crate) set: Own,
-    /// Options with several words, of which the first is set.
+    /// Options for which several values were typed; `set` holds the first value.
     pub(crate) each: Vec<Each>,
     verb: PhantomData<V>,
 }
@@ -157,7 +158,7 @@ impl<V: Verb> FromArgMatches for Flags<V> {
 }
 
 impl Flag {
-    /// The shape of its values, which all rows share.
+    /// The kind of value, which is the same in all rows.
     fn kind(&self) -> Kind {
         self.rows.first().map_or(Kind::Switch, |(_, row)| row.kind)
     }
@@ -169,7 +170,7 @@ impl Flag {
             .help(self.help.as_str())
             .help_heading("Load")
             .value_parser(self.parser());
-        // Other tools have this letter for it.
+        // iperf3 has `-B` for this purpose too.
         let arg = if self.key == BIND.key { arg.short('B') } else { arg };
         match self.kind() {
             Kind::Switch => arg.value_name("BOOL"),
@@ -180,7 +181,7 @@ impl Flag {
         }
     }
 
-    /// A value that the option takes, as it stands in a file.
+    /// A valid value of the option, as it is written in a configuration file.
     fn sample(&self) -> String {
         match self.kind() {
             Kind::Switch => "true".to_owned(),
@@ -191,7 +192,7 @@ impl Flag {
         }
     }
 
-    /// The parser for its value on the command line.
+    /// The parser for the option's value on the command line.
     fn parser(&'static self) -> ValueParser {
         match self.kind() {
             Kind::Word(_) => PossibleValuesParser::new(self.words()).map(Setting::Word).into(),
@@ -202,7 +203,7 @@ impl Flag {
         }
     }
 
-    /// The words that a row accepts, each once.
+    /// The words that any of the rows accepts, each once.
     fn words(&self) -> Vec<&'static str> {
         let mut all = Vec::new();
         for (_, row) in &self.rows {
@@ -216,7 +217,7 @@ impl Flag {
         all
     }
 
-    /// A value as a row reads it; the error of the first row if none accepts it.
+    /// The value that the first accepting row reads; if none accepts it, the error of the first row.
     fn accepted<T>(&self, read: impl Fn(&OptionInfo) -> Result<T, String>) -> Result<T, String> {
         let mut all = self.rows.iter().map(|(_, row)| read(row));
         let first = all.next().unwrap_or_else(|| Err(format!("{} has no values", self.key)));
@@ -224,7 +225,7 @@ impl Flag {
     }
 }
 
-/// Reads a value of an option from its text.
+/// Parses a value of an option from text, and checks it against the row.
 fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
     let setting = match row.kind {
         Kind::Count { least, most } => Setting::Number(quantity::read(text, (least, most))?),
@@ -237,7 +238,7 @@ fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
     Ok(setting)
 }
 
-/// The options as samples of a configuration file; they have no group of their own elsewhere.
+/// The options as samples for the configuration file; `defaults.toml` has no group for them.
 pub(crate) fn samples() -> String {
     let mut text = "\n[engine]\n".to_owned();
     for flag in FLAGS.iter() {
@@ -253,7 +254,7 @@ impl Serialize for Own {
         for (key, setting) in &self.0 {
             let flag = FLAGS.iter().find(|flag| flag.key == *key);
             match (flag.map(Flag::kind), setting) {
-                // Without its unit a size would be refused when it is read.
+                // A size is written with its unit, because a size without one is refused when it is read.
                 (Some(Kind::Size { .. }), Setting::Number(bytes)) => {
                     map.serialize_entry(key, &format!("{bytes}B"))?;
                 }
@@ -331,8 +332,8 @@ mod tests {
     fn a_value_survives_being_written_and_read() {
         for text in ["access = \"read\"\nmemory-node = 3\n", ""] {
             let own = file(text).unwrap();
-            let again = toml::to_string(&own).unwrap();
-            assert_eq!(file(&again), Ok(own), "{again}");
+            let written = toml::to_string(&own).unwrap();
+            assert_eq!(file(&written), Ok(own), "{written}");
         }
     }
 

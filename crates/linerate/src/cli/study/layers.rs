@@ -1,4 +1,5 @@
-//! `linerate run --layers`: one path by verbs, by sockets, and by an ordinary program with and without the preload.
+//! `linerate run --layers`: measures one path by verbs, by sockets, and by an ordinary program with and without the
+//! preload.
 
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
@@ -17,22 +18,23 @@ use super::super::session::{self, Stop};
 use super::super::single::{self, WASHOUT};
 use super::{Done, Parts};
 
-/// Sizes of round trips: one that fits a request itself, and a page.
+/// Message sizes of the round trips: one that fits into a request of the card (inline), and a page.
 const SIZES: [Bytes; 2] = [Bytes(64), Bytes(4096)];
-/// Least measured time of each part.
+/// Least measuring time of each part.
 const LEAST: Nanos = Nanos::from_millis(200);
 
-/// The key of an option, and its setting.
+/// The key of an option, and a function that makes its setting.
 type Chosen = (&'static str, fn() -> Setting);
 
-/// A layer: its name, its transport, and an option of it.
+/// A layer: its name, its transport, and an option that makes the transport this layer.
 struct Kind {
     name: &'static str,
     info: &'static TransportInfo,
     option: Option<Chosen>,
 }
 
-/// The layers, in the order of columns. Messages of verbs are sent, not written: both programs take part, as with sockets.
+/// The layers, in the order of the columns. Verbs send messages and do not write to remote memory: both programs take
+/// part, as with sockets.
 const KINDS: [Kind; 4] = [
     Kind {
         name: "verbs",
@@ -54,7 +56,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// What is measured of each layer.
+/// One measurement of a layer: round trips of a size, or a load of a direction.
 #[derive(Clone, Copy)]
 enum Part {
     Trips(Bytes),
@@ -70,7 +72,7 @@ impl Part {
     }
 }
 
-/// The far end: without one there is no path that has layers.
+/// The far end; an error without one, because a path within this host has no layers.
 pub(in super::super) fn target(peer: Option<&str>) -> Result<&str, Failure> {
     peer.ok_or_else(|| {
         let error = anyhow!("--layers needs a far end with an RDMA port");
@@ -87,7 +89,7 @@ pub(in super::super) fn run(plan: &Plan, target: &str, options: &Options) -> Res
         Axis::of(LAYERS, KINDS.iter().map(|kind| kind.name.to_owned())),
         Axis { name: PART.to_owned(), values: all.iter().map(|part| part.value()).collect() },
     ];
-    // What a layer lacks it lacks for all that is measured of it.
+    // If a layer cannot be measured, all of its parts fail with the same reason.
     let mut failed: Option<(usize, String, String)> = None;
     let parts = Parts::measured(axes, false, options, |at, options, stop| {
         let (layer, part) = (at[0], at[1]);
@@ -99,7 +101,7 @@ pub(in super::super) fn run(plan: &Plan, target: &str, options: &Options) -> Res
             failed = Some((layer, format!("{:#}", failure.error), failure.hint.clone()));
         });
         done.map(|mut done| {
-            // What was measured until it ended is shown, and kept.
+            // If the session failed later, what was measured before is shown and saved.
             if let Some(error) = done.measured.error.take() {
                 tell(&session::link_failure(error).words());
             }
@@ -111,7 +113,7 @@ pub(in super::super) fn run(plan: &Plan, target: &str, options: &Options) -> Res
     Ok(if parts.study(Some(target)).complete() { exit } else { exit.or(Exit::NotMeasured) })
 }
 
-/// The options of a layer. The user may choose those of verbs; whether there is a preload is what the layer is.
+/// The options of a layer. The user may change those of verbs, but not the preload: it makes the layer what it is.
 fn own(kind: &Kind, options: &Options) -> transport::Options {
     let mut own = options.engine.of(kind.info);
     if let Some((key, setting)) = kind.option
@@ -122,7 +124,7 @@ fn own(kind: &Kind, options: &Options) -> transport::Options {
     own
 }
 
-/// Measures one part of a layer, for so much time.
+/// Measures one part of a layer for `time`.
 fn measured(
     kind: &Kind,
     part: Part,

@@ -1,4 +1,4 @@
-//! `linerate bw --sweep`: the same load with each setting of one factor in turn.
+//! `linerate bw --sweep`: runs one load with each setting of one factor in turn.
 
 use std::thread::available_parallelism;
 
@@ -21,10 +21,10 @@ use super::super::session::Stop;
 use super::super::single;
 use super::Done;
 
-/// Time of all rounds if none is asked for.
+/// Time of all rounds if `--time` is not given.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// Largest number of streams if no bound is given.
+/// Largest number of streams if `--streams` is not given.
 const STREAMS: u32 = 64;
 
 pub(crate) fn run(
@@ -32,27 +32,27 @@ pub(crate) fn run(
     what: options::SweepFactor,
     options: &Options,
 ) -> Result<Exit, Failure> {
-    let mut asked = asked(what, options)?;
+    let mut requested = requested(what, options)?;
     let engine = resolve::engine(&options.run, Needs::Load)?;
     let peer = resolve::far_end(&engine, target)?;
     let plan = Plan {
         engine,
         peer: peer.map(str::to_owned),
         reach: Vec::new(),
-        knobs: asked.settings.first().cloned().unwrap_or_default(),
-        directions: vec![asked.direction],
+        knobs: requested.settings.first().cloned().unwrap_or_default(),
+        directions: vec![requested.direction],
         time: options.bw.time.map_or(TIME, |t| t.0),
         sweep: false,
         trials: false,
     };
-    let axis = asked.swept.axis(&asked.settings);
+    let axis = requested.swept.axis(&requested.settings);
     let mut options = options.clone();
     options.records.study = Some(Part { id: 0, axes: vec![axis], at: Vec::new() });
     let stop = Stop::new()?;
     let measured = single::open(plan, Made::Bw, &options, &stop, |link, plan, label, sink| {
-        sweep(link, plan, &mut asked, label, sink)
+        sweep(link, plan, &mut requested, label, sink)
     })?;
-    let mut done = Done { measured, left_out: asked.left_out };
+    let mut done = Done { measured, left_out: requested.left_out };
     super::ended(&mut done, &options)
 }
 
@@ -60,8 +60,8 @@ fn refuse<T>(what: &str, hint: &str) -> Result<T, Failure> {
     Err(Failure::usage(anyhow!("{what}")).hint(hint))
 }
 
-/// The planned measurement, if no option contradicts it.
-fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
+/// The plan of the sweep; an error if an option contradicts it.
+fn requested(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Failure> {
     let (swept, load) = (Swept::from(what), &options.load);
     let sized = load.size.or(load.write_size).or(load.read_size).is_some();
     let copy = !matches!(load.copy, None | Some(HandOver::Copy));
@@ -86,7 +86,7 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
             "leave out --copy",
         ),
     ];
-    if let Some((_, what, hint)) = rows.into_iter().find(|(is_asked, ..)| *is_asked) {
+    if let Some((_, what, hint)) = rows.into_iter().find(|(is_requested, ..)| *is_requested) {
         return refuse(what, hint);
     }
     let engine = resolve::engine(&options.run, Needs::Load)?;
@@ -108,7 +108,7 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     Ok(SweepPlan { swept, direction, pace, settings, left_out: Vec::new() })
 }
 
-/// Refuses a factor that the transport does not have.
+/// Refuses a factor that the transport cannot vary.
 fn has(info: &TransportInfo, swept: Swept) -> Result<(), Failure> {
     if info.varies.contains(&swept) {
         return Ok(());
@@ -124,7 +124,7 @@ fn has(info: &TransportInfo, swept: Swept) -> Result<(), Failure> {
     refuse(&what, &format!("--engine {able}{own}"))
 }
 
-/// Refuses a factor that is set.
+/// Refuses a factor that another option sets to one value.
 fn fits(swept: Swept, base: &Knobs) -> Result<(), Failure> {
     let name = swept.name();
     match swept {
@@ -139,7 +139,7 @@ fn fits(swept: Swept, base: &Knobs) -> Result<(), Failure> {
     }
 }
 
-/// The settings of a sweep of memory. The arrays of all of them are there at the same time.
+/// The settings of a sweep of memory. The arrays of all settings are in memory at the same time.
 fn of_memory(
     info: &TransportInfo,
     swept: Swept,
@@ -152,7 +152,7 @@ fn of_memory(
         return Ok(Swept::sizes(base, memory::sizes(&room, pattern, base.streams)));
     }
     let most = most.unwrap_or_else(|| available_parallelism().map_or(1, |cpus| cpus.get() as u32));
-    // 1, 2, 4 and so on to the most are fewer than twice as many.
+    // The settings 1, 2, 4 and so on up to `most` have fewer than twice `most` arrays together.
     let size = memory::room_for(&room, pattern, base, most.saturating_mul(2));
     let size = size.map_err(|why| Failure::not_measured(anyhow!(why)))?;
     (base.write_size, base.read_size) = (size, size);

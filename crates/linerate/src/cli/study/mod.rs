@@ -1,7 +1,7 @@
 //! Studies: one or two factors varied, and a measurement at each of their values.
 //!
-//! A study goes on after a part that failed; the user alone ends it. Each part that has a session of its own has a plan and
-//! a record of its own too, as if it had been asked for alone.
+//! A study continues after a part that failed; only the user ends it. A part that has its own session also has its own
+//! plan and record, as if it had been requested alone.
 
 pub(super) mod layers;
 pub(super) mod loads;
@@ -27,10 +27,10 @@ use linerate_judge::model::is_by_size;
 use linerate_show::study::{self as show, Loads, Made, Sizes, Study};
 use linerate_show::{bw, lat};
 
-/// What was measured for a part.
+/// The measurement of one part.
 pub(super) struct Done {
     pub(super) measured: Measured,
-    /// The values of its own factor that an end refused, and why.
+    /// The values that an end refused of the factor that this part itself varies, and why.
     pub(super) left_out: Vec<Gap>,
 }
 
@@ -41,13 +41,13 @@ impl From<Measured> for Done {
 }
 
 impl Done {
-    /// What its record says.
+    /// The results in the record of this part.
     pub(super) fn found(&self) -> show::Found<'_> {
         found(&self.measured.record, &self.measured.address, self.left_out.clone())
     }
 }
 
-/// What a record says that may be part of a study.
+/// The results in a record that may be part of a study.
 pub(super) fn found<'a>(
     record: &'a Record,
     address: &'a str,
@@ -70,7 +70,7 @@ pub(super) fn found<'a>(
     }
 }
 
-/// A record that is a study by itself: it varies a factor.
+/// The study that one record holds, if the record varies a factor by itself.
 pub(super) fn of_record(record: &Record) -> Option<Study<'_>> {
     if !is_by_size(record) && record.start.kind() != RecordKind::Bw {
         return None;
@@ -80,10 +80,10 @@ pub(super) fn of_record(record: &Record) -> Option<Study<'_>> {
     varies.then(|| Study::of_one(record, None, found))
 }
 
-/// A part that was to be measured: its value of each axis, and what was measured or why nothing was.
+/// A part of the study: its value on each axis, and its measurement or the reason why there is none.
 pub(super) type Outcome = (Vec<String>, Result<Done, Gap>);
 
-/// The parts of a study, and how the program ends for their sake.
+/// All parts of a study, and the exit code that they cause.
 pub(super) struct Parts {
     axes: Vec<Axis>,
     outcomes: Vec<Outcome>,
@@ -91,8 +91,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Measures at all values of `axes` in turn; `measure` gets the number of the value of each. Parts that are `alike` fail
-    /// alike: a failure of the first one is the failure of all.
+    /// Measures at all combinations of values of `axes` in turn; `measure` gets the index of the value on each axis.
+    /// Parts that are `alike` fail alike: a failure of the first one ends the study.
     pub(super) fn measured(
         axes: Vec<Axis>,
         alike: bool,
@@ -128,7 +128,7 @@ impl Parts {
                 Err(failure) if alike && number == 0 || failure.is_of_output() => {
                     return Err(failure);
                 }
-                Err(failure) => all.failed(values, failures.told(&name, failure)),
+                Err(failure) => all.failed(values, failures.tell_failure(&name, failure)),
             }
         }
         if all.outcomes.iter().any(|(_, made)| made.is_ok()) {
@@ -148,7 +148,7 @@ impl Parts {
         self.outcomes.push((values, Err(gap)));
     }
 
-    /// The study as it is shown.
+    /// The study, as it is printed.
     pub(super) fn study<'a>(&'a self, target: Option<&'a str>) -> Study<'a> {
         let part = |(values, made): &'a Outcome| show::Part {
             values: values.clone(),
@@ -161,14 +161,14 @@ impl Parts {
         Study::new(target, &self.axes, self.outcomes.iter().map(part).collect())
     }
 
-    /// Prints the study; returns how the program ends.
+    /// Prints the study; returns the exit code.
     pub(super) fn shown(&self, target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
         print(&self.study(target), options)?;
         Ok(self.exit)
     }
 }
 
-/// Failures of parts: the same words are told once.
+/// Failures of parts. Words equal to those of the failure before are not printed again.
 #[derive(Default)]
 struct Failures {
     first: Option<(Exit, String)>,
@@ -176,8 +176,8 @@ struct Failures {
 }
 
 impl Failures {
-    /// Tells of a failure of the part that is called `name`.
-    fn told(&mut self, name: &str, failure: Failure) -> Failure {
+    /// Prints a failure of the part `name`, unless the failure before had the same words.
+    fn tell_failure(&mut self, name: &str, failure: Failure) -> Failure {
         let words = failure.words();
         self.first.get_or_insert((failure.exit, failure.hint.clone()));
         if words != self.last {
@@ -187,7 +187,7 @@ impl Failures {
         failure
     }
 
-    /// The failure of a study of which nothing was measured.
+    /// The failure of a study in which no part was measured.
     fn of_all(self) -> Failure {
         let (exit, hint) = self.first.unwrap_or((Exit::NotMeasured, String::new()));
         let error = anyhow!("nothing was measured");
@@ -195,7 +195,7 @@ impl Failures {
     }
 }
 
-/// All combinations of values of the axes, by number, those of the last axis first.
+/// All combinations of the indices of values, one index for each axis; the last axis varies fastest.
 fn places(axes: &[Axis]) -> Vec<Vec<usize>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let longer = |at: Vec<usize>| {
@@ -210,19 +210,19 @@ fn labels(axes: &[Axis], at: &[usize]) -> Vec<String> {
     each.filter_map(|(axis, at)| Some(axis.values.get(*at)?.label.clone())).collect()
 }
 
-/// `run 2`, `layer verbs, part 64 B`.
+/// The name of a part, such as `run 2` or `layer verbs, part 64 B`.
 fn named(axes: &[Axis], values: &[String]) -> String {
     let each = axes.iter().zip(values).map(|(axis, value)| format!("{} {value}", axis.name));
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Prints a study in the form that the options ask for.
+/// Prints a study in the form that the options select.
 pub(super) fn print(study: &Study<'_>, options: &Options) -> Result<(), Failure> {
     let with_record = options.report.with_record == Some(true);
     out::result(options, || show::json(study, with_record), || show::page(study))
 }
 
-/// Shows a study of one session, which varies a factor by itself, as lines if those were asked for.
+/// Prints a study that one session measured, as lines of JSON if `--stream-json` is given; returns the exit code.
 pub(super) fn ended(done: &mut Done, options: &Options) -> Result<Exit, Failure> {
     let stream = done.measured.stream.take();
     let Measured { record, saved, .. } = &done.measured;
@@ -230,7 +230,7 @@ pub(super) fn ended(done: &mut Done, options: &Options) -> Result<Exit, Failure>
     let (complete, summary) = (found.complete(), found.summary());
     let is_timed = matches!(found, show::Found::Sizes(_));
     let study = Study::of_one(record, saved.as_deref(), found);
-    // A load has no table of round trips, whatever the configuration file wants of `lat`.
+    // A load has no table of round trips, so `like` in the configuration file does not apply to it.
     let like = options.lat.like.filter(|_| is_timed);
     if let Some(like) = like {
         out::print(&study.like(like.into()))?;
@@ -244,8 +244,8 @@ pub(super) fn ended(done: &mut Done, options: &Options) -> Result<Exit, Failure>
     Ok(done.measured.exit(complete, &Found::figures(summary), options))
 }
 
-/// Prints a study that was kept.
-pub(super) fn again(study: &Study<'_>, options: &Options) -> Result<Exit, Failure> {
+/// Prints a saved study; returns the exit code.
+pub(super) fn show_kept(study: &Study<'_>, options: &Options) -> Result<Exit, Failure> {
     print(study, options)?;
     Ok(if study.complete() { Exit::Done } else { Exit::NotMeasured })
 }

@@ -1,4 +1,4 @@
-//! `linerate run --repeat`: one plan several times, to see what stays the same.
+//! `linerate run --repeat`: runs one plan several times and compares the runs.
 
 use anyhow::anyhow;
 use linerate_explain::diff::Judged;
@@ -14,12 +14,12 @@ use super::super::single::{self, Measured};
 use super::super::{out, report, run};
 use super::{Done, Parts};
 
-/// Runs a plan `times` times. Records that were `asked` for and cannot be kept are a failure.
+/// Runs a plan `times` times. Failing to save a record that the user requested makes the exit code a failure.
 pub(in super::super) fn run(
     plan: &Plan,
     times: u32,
     options: &Options,
-    asked: bool,
+    requested: bool,
 ) -> Result<Exit, Failure> {
     if options.run.stream_json == Some(true) {
         let error = anyhow!("--stream-json reports only one run");
@@ -30,8 +30,8 @@ pub(in super::super) fn run(
         let run = linerate_session::run::run;
         let mut measured = single::open(plan.clone(), Made::Run, options, stop, run)?;
         let number = at.first().map_or(1, |at| at + 1);
-        let exit = told(&measured, number, times as usize, options)?;
-        let exit = exit.or(measured.kept(asked));
+        let exit = print_run(&measured, number, times as usize, options)?;
+        let exit = exit.or(measured.kept(requested));
         if let Some(error) = measured.error.take() {
             tell(&session::link_failure(error).words());
         }
@@ -43,8 +43,13 @@ pub(in super::super) fn run(
     parts.shown(plan.peer.as_deref(), options)
 }
 
-/// Prints one run in short, for text output, and checks the expected conditions.
-fn told(measured: &Measured, number: usize, of: usize, options: &Options) -> Result<Exit, Failure> {
+/// In text output, prints one run in short. Checks the bounds of `--expect`.
+fn print_run(
+    measured: &Measured,
+    number: usize,
+    of: usize,
+    options: &Options,
+) -> Result<Exit, Failure> {
     let judged = Judged::new(&measured.record);
     if options.report.json != Some(true) {
         let saved = measured.saved.as_deref();

@@ -1,4 +1,4 @@
-//! `linerate lat --sweep`: round trips of several message sizes, in turn.
+//! `linerate lat --sweep`: times round trips of several message sizes, in turn.
 
 use anyhow::anyhow;
 use linerate_load::transport;
@@ -14,7 +14,7 @@ use super::super::session::Stop;
 use super::super::single;
 use super::Done;
 
-/// Time of the whole sweep if none is asked for.
+/// Time of the whole sweep if `--time` is not given.
 const TIME: Nanos = Nanos::from_secs(20);
 
 /// Times round trips of several sizes.
@@ -36,14 +36,14 @@ pub(in super::super) fn measure(
         sweep: true,
         trials: false,
     };
-    let mut sweep = asked(&plan, options)?;
+    let mut sweep = requested(&plan, options)?;
     let measured = single::open(plan, Made::Lat, options, stop, |link, plan, label, sink| {
         trip_sweep(link, plan, &mut sweep, label, sink)
     })?;
     Ok(Done { measured, left_out: sweep.left_out })
 }
 
-/// The sizes that the transport of a sweep can carry.
+/// The message sizes of a recorded sweep that its transport can carry.
 pub(super) fn carried(record: &Record) -> Vec<Bytes> {
     let plan = &record.start.plan;
     let knobs = record.sets.first().map(|set| set.plan.knobs.clone()).unwrap_or_default();
@@ -58,8 +58,8 @@ pub(super) fn carried(record: &Record) -> Vec<Bytes> {
     engine.map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips))
 }
 
-/// The sizes that the engine can carry, and how they are timed.
-fn asked(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
+/// The message sizes that the engine can carry, and how round trips are timed.
+fn requested(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
     let trips = RoundTrips {
         size: Bytes(0),
         interval: None,
@@ -70,7 +70,7 @@ fn asked(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
     let engine = transport::transport(&plan.engine);
     let sizes = engine.map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips));
     if sizes.is_empty() {
-        // The reason is the same for every size.
+        // A transport that refuses this size refuses every size, for the same reason.
         let size = Bytes(64);
         resolve::possible(plan, Some(RoundTrips { size, ..trips }))?;
     }
@@ -79,15 +79,15 @@ fn asked(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
 
 /// Refuses options that contradict a sweep.
 fn refuse(options: &Options) -> Result<(), Failure> {
-    let asked = &options.lat;
+    let requested = &options.lat;
     let rows = [
-        (asked.size.is_some(), "--sweep size measures all sizes", "leave out --size"),
+        (requested.size.is_some(), "--sweep size measures all sizes", "leave out --size"),
         (
-            asked.rate.is_some(),
+            requested.rate.is_some(),
             "--sweep size sends each message when the answer before it has arrived",
             "leave out --rate",
         ),
-        (asked.beside.is_some(), "--sweep size times an idle path", "leave out --beside"),
+        (requested.beside.is_some(), "--sweep size times an idle path", "leave out --beside"),
         (
             resolve::is_alone(&options.run),
             "--sweep size needs an engine with a far end",
@@ -99,7 +99,7 @@ fn refuse(options: &Options) -> Result<(), Failure> {
             "--size with one of the sizes",
         ),
     ];
-    match rows.into_iter().find(|(is_asked, ..)| *is_asked) {
+    match rows.into_iter().find(|(is_requested, ..)| *is_requested) {
         Some((_, what, hint)) => Err(Failure::usage(anyhow!("{what}")).hint(hint)),
         None => Ok(()),
     }

@@ -1,4 +1,5 @@
-//! `linerate lat --op read,write`, `linerate lat --engine tcp,udp`: round trips with each of several values of an option.
+//! `linerate lat --op read,write`, `linerate lat --engine tcp,udp`: round trips with each of several values of an
+//! option.
 
 use anyhow::anyhow;
 use linerate_plan::study::Axis;
@@ -11,13 +12,13 @@ use super::super::{lat, out, resolve};
 use super::{Done, Parts, sizes};
 use crate::expect::Found;
 
-/// The option that names transports.
+/// The name of the option that selects transports.
 const ENGINE: &str = "engine";
 
-/// The options with one of several values.
+/// One of several values of an option, and all options with that value set.
 type Variant = (String, Options);
 
-/// An option with several values, and the options with each of them; `None` if no option has several.
+/// The option that has several values, and its variants; `None` if no option has several.
 pub(in super::super) fn several(
     each: &[Each],
     options: &Options,
@@ -40,7 +41,7 @@ pub(in super::super) fn several(
     }
 }
 
-/// The transports, if there are several.
+/// The variants of `--engine`, if it names several transports.
 fn engines(options: &Options) -> Result<Option<(String, Vec<Variant>)>, Failure> {
     let typed = options.run.engine.as_deref().unwrap_or_default();
     if !typed.contains(',') {
@@ -84,7 +85,7 @@ pub(in super::super) fn run(
     parts.shown(target, options)
 }
 
-/// Measures with one value.
+/// Measures with one variant: a sweep of sizes, or round trips of one size.
 fn measure(target: Option<&str>, options: &Options, stop: &Stop) -> Result<Done, Failure> {
     if options.lat.sweep.is_some() {
         sizes::measure(target, options, stop)
@@ -93,7 +94,7 @@ fn measure(target: Option<&str>, options: &Options, stop: &Stop) -> Result<Done,
     }
 }
 
-/// Refuses what cannot be done with each value.
+/// Refuses options that do not fit several values, and a value that is named twice.
 fn refuse(axis: &Axis, options: &Options) -> Result<(), Failure> {
     let key = &axis.name;
     if options.run.stream_json == Some(true) {

@@ -1,4 +1,4 @@
-//! The list of ids: what finds something uses its ids and no others, and each row is used.
+//! Checks the list of ids: the code uses only ids of the list, and each id of the list is used.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use linerate_facts::ids::{By, IDS};
 use linerate_judge::causes::CAUSES;
 use linerate_test::kept;
 
-/// Adds the words in quotes that stand behind `before` in the product code of a folder.
+/// Adds the quoted words after each text of `before` in the source files of a folder, without its tests.
 fn literals(folder: &Path, before: &[&str], found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -21,7 +21,7 @@ fn literals(folder: &Path, before: &[&str], found: &mut BTreeSet<String>) {
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             for before in before {
                 for rest in code.split(before).skip(1) {
-                    // A list of words ends with its bracket.
+                    // The quoted words end at the closing bracket.
                     let (list, _) = rest.split_once([')', ']']).unwrap();
                     let words = list.split(',').map(str::trim);
                     let quoted =
@@ -34,7 +34,7 @@ fn literals(folder: &Path, before: &[&str], found: &mut BTreeSet<String>) {
     }
 }
 
-/// The ids that the code gives to what it finds.
+/// The ids that the code of `by` gives to its findings.
 fn used(by: By) -> BTreeSet<String> {
     let folder = |name: &str, before: &[&str]| {
         let mut found = BTreeSet::new();

@@ -6,10 +6,10 @@ use linerate_explain::case::{Case, answer};
 use super::super::exit::{Exit, Failure};
 use super::super::options::{Format, Options};
 use super::super::out;
-use super::{refused, text_of, told};
+use super::{explained, refused, text_of};
 use linerate_show::whatif::compare::{self as view, Row};
 
-/// Most paths of one table.
+/// Most paths in one table.
 const MOST: usize = 100;
 
 pub(super) fn run(names: &[String], options: &Options) -> Result<Exit, Failure> {
@@ -30,11 +30,11 @@ pub(super) fn run(names: &[String], options: &Options) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
-/// The path of a case: its ceilings, and the best of what was published of it.
+/// The table row of a case: the ceilings of its path, and the best published measurement.
 pub(super) fn row(name: &str, text: &str) -> anyhow::Result<Row> {
     let case = Case::read(text, &[""; 0])?;
     let answer = answer(&case)?;
-    let paths = told::read(text)?;
+    let paths = explained::read(text)?;
     let own = paths.iter().find(|path| path.is_own());
     let best = own.and_then(|path| Best::of(&path.material));
     Ok(Row::new(name, &case, &answer, best))

@@ -1,7 +1,7 @@
 //! `linerate whatif`: the capacity of a path described in a file, and the effect of changes to it.
 
 mod compare;
-mod told;
+mod explained;
 
 use std::fs::File;
 use std::io::Read;
@@ -19,9 +19,9 @@ use super::options::{self, Options, Records};
 use super::session::records_of;
 use super::{import, out, show};
 use crate::cases::CASES;
-use linerate_show::whatif::{self as view, Change, Told};
+use linerate_show::whatif::{self as view, Change, PathResults};
 
-/// Largest description of a path that is read, in bytes: a device file without an end is not read forever.
+/// Largest case file that is read, in bytes: the limit also ends the reading of a device file.
 const LONGEST: u64 = 256 << 10;
 
 const HINT: &str = "docs/cases.md has a sample with every key";
@@ -61,20 +61,20 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let name = args.case.as_deref().unwrap_or_default();
     let text = text_of(name, &options.records)?;
     let solved = Solved::of(&text, &args.sets).map_err(|error| refused(name, error))?;
-    let paths = told::read(&text).map_err(|error| refused(name, error))?;
-    let told = told::explained(&paths);
-    let change = solved.change(&args.sets, &told);
+    let paths = explained::read(&text).map_err(|error| refused(name, error))?;
+    let explained = explained::explained(&paths);
+    let change = solved.change(&args.sets, &explained);
     out::result(options, || view::document(&change), || view::page(&change))?;
     Ok(Exit::Done)
 }
 
-/// The failure of a case that is not valid.
+/// The failure for a case that is not valid.
 fn refused(name: &str, error: impl Into<anyhow::Error>) -> Failure {
     let what = format!("the case {name} is not valid");
     Failure::usage(error.into().context(what)).hint(HINT)
 }
 
-/// A case, with and without the requested changes.
+/// A case and its answer, before and after the changes of `--set`.
 struct Solved {
     before: (Case, Answer),
     after: Option<(Case, Answer)>,
@@ -95,23 +95,23 @@ impl Solved {
         })
     }
 
-    fn change<'a>(&'a self, sets: &'a [String], told: &'a [Told<'a>]) -> Change<'a> {
+    fn change<'a>(&'a self, sets: &'a [String], explained: &'a [PathResults<'a>]) -> Change<'a> {
         Change {
             before: (&self.before.0, &self.before.1),
             after: self.after.as_ref().map(|(case, answer)| (case, answer)),
             sets,
             checks: &self.checks,
-            told,
+            results: explained,
         }
     }
 }
 
-/// The text of a built-in case or of a file. For a record, the text of the case that describes its path.
+/// The text of a built-in case or of a file. A record is turned into the text of a case that describes its path.
 fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     if let Some((_, text)) = CASES.iter().find(|(known, _)| *known == name) {
         return Ok((*text).to_owned());
     }
-    // The name may still be a file if there is no place for records.
+    // If the directory of records is unknown, the name may still be that of a case file.
     let store = records_of(records).ok();
     if store.is_some_and(|store| store.find(name).is_ok_and(|path| is_record(&path))) {
         return of_record(records, name);
@@ -123,7 +123,7 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     })
 }
 
-/// Whether a file begins as records do; nothing but a regular file is looked at.
+/// Whether a regular file begins with the magic bytes of a record.
 fn is_record(path: &Path) -> bool {
     let mut start = Vec::new();
     let is_file = path.metadata().is_ok_and(|found| found.is_file());

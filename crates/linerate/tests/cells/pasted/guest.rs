@@ -1,5 +1,5 @@
-//! All advised commands, each run in a virtual machine that has the ports and settings that they name: by root, and by a user
-//! who has no rights.
+//! Runs all advised commands in a virtual machine that has the ports and settings that they name: as root, and as a
+//! user without rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use super::{Advised, all};
 const SCRIPT: &str = include_str!("guest.sh");
 const WITHIN: Duration = Duration::from_secs(1800);
 
-/// Debian's packages of the programs that are advised, and the libraries that they need.
+/// Debian's packages with the advised programs, and with the libraries that these need.
 const PACKAGES: [&str; 23] = [
     "dmidecode",
     "ethtool",
@@ -47,7 +47,7 @@ const PACKAGES: [&str; 23] = [
     "usbutils",
 ];
 
-/// What a command with these words may fail with, because the guest lacks what it is about.
+/// Failures that are expected: words of a command, words of its error, and what the guest lacks.
 const LACKING: [(&str, &str, &str); 34] = [
     ("ibstat ", "device can't be found", "no InfiniBand"),
     ("speed 1000 duplex half", "Invalid argument", "no such mode"),
@@ -82,14 +82,15 @@ const LACKING: [(&str, &str, &str); 34] = [
     ("/proc/net/bonding/", "No such file", "no bond"),
     ("nf_conntrack_max", "No such file", "no tracking of connections"),
     (" to ADDRESS ", "ADDRESS", "no address that the user puts"),
-    // It ends with 2 where a folder is missing, and shows what is in the others.
+    // `grep` ends with 2 if a folder is missing, and still shows the matches in the others.
     ("grep -rs ethtool ", "/etc/network/", "not all of the folders"),
 ];
 
-/// What changes nothing in the guest: its card negotiates, and the undo of another advice has set this already.
+/// Commands that change nothing in the guest: its card negotiates pauses, and the undo of another advice has already
+/// set this.
 const IGNORED: [&str; 2] = ["sudo ethtool -A eth0 rx off", "sudo sysctl -w net.ipv4.tcp_sack=0"];
 
-/// Programs of the makers of cards, of radios, and service managers, which the guest lacks.
+/// Programs of the makers of cards and of radios, and service managers, which the guest lacks, with their errors.
 const FOREIGN: [(&str, &str); 6] = [
     ("opafabricinfo", "not found"),
     ("iw dev ", "not found"),
@@ -110,7 +111,7 @@ fn machine() -> Spec {
     Spec { nodes: vec![node; 2], distance: 31, slots: vec![card(0), card(1)], ..Spec::default() }
 }
 
-/// Advices that differ only in numbers of five digits and more are run once: each takes seconds.
+/// One advice of those that differ only in numbers of five digits or more: running each takes seconds.
 fn one_of_each(all: BTreeMap<Advised, String>) -> BTreeMap<Advised, String> {
     let mut seen = BTreeSet::new();
     let form = |command: &String| {
@@ -123,7 +124,7 @@ fn one_of_each(all: BTreeMap<Advised, String>) -> BTreeMap<Advised, String> {
     all.into_iter().filter(|(advised, _)| is_new(advised)).collect()
 }
 
-/// The packages' files, unpacked into a folder.
+/// Unpacks the files of the packages into a folder; `None` if the packages cannot be downloaded.
 fn unpack(folder: &Path) -> Option<()> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linerate/packages");
     if !cache.exists() {
@@ -143,7 +144,7 @@ fn unpack(folder: &Path) -> Option<()> {
     Some(())
 }
 
-/// Names of ports that the cells and the machines have.
+/// Names of the ports in all cells and machines.
 fn names() -> BTreeSet<String> {
     let hosts = CELLS.iter().flat_map(|cell| &cell.model.hosts);
     let mut all: BTreeSet<String> = BTreeSet::new();
@@ -167,7 +168,7 @@ fn names() -> BTreeSet<String> {
     all
 }
 
-/// Whether a command names a port, plain or in quotes.
+/// Whether a command contains the name of a port, plain or quoted.
 fn mentions(command: &str, name: &str) -> bool {
     let quoted = name.replace('\'', "'\\''");
     let is_end = |c: Option<char>| !c.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -177,14 +178,14 @@ fn mentions(command: &str, name: &str) -> bool {
     })
 }
 
-/// Addresses in commands: those of peers and those that routes are from.
+/// IP addresses in commands: those of peers, and source addresses of routes.
 fn hosts(advised: &Advised) -> Vec<String> {
     let words = advised.steps.iter().flat_map(|command| command.split([' ', '/', '%']));
     let addresses = words.filter(|word| word.parse::<std::net::IpAddr>().is_ok());
     addresses.map(str::to_owned).collect()
 }
 
-/// The command that shows the settings that another one changes.
+/// The command that shows the settings that `command` changes.
 fn probe(command: &str) -> Option<String> {
     let after = |start: &str| {
         let (_, rest) = command.split_once(start)?;
@@ -253,7 +254,7 @@ fn write(folder: &Path, advised: &[&Advised]) {
     }
 }
 
-/// What became of a command.
+/// The result of one command: its exit status and its output.
 struct Ran {
     number: usize,
     user: String,
@@ -280,13 +281,14 @@ fn results(text: &str) -> Vec<Ran> {
 }
 
 impl Ran {
-    /// Why it ended as it did, if that is right: done, or what it lacks. `None` if it is wrong.
+    /// The reason why the command ended so, if that is expected: it is done, or the guest lacks something. `None` if it
+    /// failed.
     fn outcome(&self, command: &str) -> Option<String> {
         let words = self.words.as_str();
         if self.status == 0 {
             return Some("done".to_owned());
         }
-        // The time limit: it measures or serves.
+        // The time limit ended a command that measures or serves.
         if [124, 137].contains(&self.status) && command.contains("linerate ") {
             return Some("runs".to_owned());
         }
@@ -306,7 +308,7 @@ impl Ran {
     }
 }
 
-/// Whether the settings are read back after the undo, and whether they were others in between; `None` where none can be read.
+/// Whether the undo restored the settings, and whether the steps had changed them; `None` if they cannot be read.
 fn restored(folder: &Path) -> Option<(bool, bool)> {
     let [before, during, after] = ["before", "during", "after"].map(|name| {
         let text = fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -316,7 +318,7 @@ fn restored(folder: &Path) -> Option<(bool, bool)> {
     Some((before == after, Some(before) != during))
 }
 
-/// The table of all commands, and what is wrong.
+/// The table of all commands with their outcomes, and the failures.
 fn table(shared: &Path, advised: &[(&Advised, &str)]) -> (String, Vec<String>) {
     let text = fs::read_to_string(shared.join("results")).unwrap();
     let (mut lines, mut wrong) = (BTreeSet::new(), Vec::new());
@@ -358,7 +360,7 @@ fn table(shared: &Path, advised: &[(&Advised, &str)]) -> (String, Vec<String>) {
         let _ = writeln!(table, "{line}");
     }
     let _ = writeln!(table, "read back after the undo: {read}, other before it: {changed}");
-    // What the guest should be able to do, it did.
+    // The guest must have been able to read the settings of several advices.
     assert!(read > 15, "{table}");
     let all: BTreeSet<usize> = ran.iter().map(|ran| ran.number).collect();
     assert_eq!(all.len(), advised.len(), "each was run");

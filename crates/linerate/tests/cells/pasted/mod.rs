@@ -1,4 +1,4 @@
-//! Commands as a person copies them from a terminal or from a pipe.
+//! Checks the advised commands as a user copies them from a terminal or from a pipe.
 
 mod guest;
 mod variants;
@@ -17,7 +17,7 @@ use super::commands::knows_ports;
 use super::machines::machines;
 use super::{CELLS, Cell};
 
-/// The steps of an advice and those that undo it.
+/// The commands of an advice, and those that undo it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Advised {
     steps: Vec<String>,
@@ -38,19 +38,19 @@ impl Advised {
     }
 }
 
-/// The advice of all causes on all cells whose transport they are about, found or not, and of all oddities; each with the
-/// first that gives it.
+/// The advice of each cause, found or not, for each cell whose transport the cause is about, and of each oddity. The
+/// value is the first cause or oddity with this advice.
 fn all() -> BTreeMap<Advised, String> {
     let mut all = BTreeMap::new();
     let mut add = |advice: &Advice, of: String| {
         let advised = Advised::of(advice);
-        // The simulated path is built for tests alone.
+        // The engine `sim` exists only in builds for tests.
         let is_simulated = advised.commands().any(|c| c.contains("--engine sim"));
         if !advised.steps.is_empty() && !is_simulated {
             all.entry(advised).or_insert(of);
         }
     };
-    // Where a port is unknown, a word in capitals stands for it.
+    // Models without known ports are left out: their commands have a word in capitals instead of a port.
     let variants = variants::all();
     let cells = CELLS.iter().map(|cell| &cell.model);
     for model in cells.filter(|model| knows_ports(model)).chain(&variants) {
@@ -88,7 +88,7 @@ fn printed(file: &Path, to_terminal: bool) -> BTreeSet<String> {
     text.lines().map(|line| uncoloured(line).trim_end_matches('\r').to_owned()).collect()
 }
 
-/// A line without the codes of its colours, as a terminal copies it.
+/// A line without its colour codes, as a terminal copies it.
 fn uncoloured(line: &str) -> String {
     let mut parts = line.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -96,7 +96,7 @@ fn uncoloured(line: &str) -> String {
     rest.fold(first, |text, part| text + part)
 }
 
-/// What the verdict on a cell says to type.
+/// The commands that the verdict on a cell advises.
 fn advised(cell: &Cell) -> BTreeSet<String> {
     let verdict = judge(&cell.model);
     let limits = verdict.limits.iter().flat_map(|limit| &limit.advice);
@@ -111,7 +111,7 @@ fn a_command_is_a_line_of_its_own_in_a_terminal_and_in_a_pipe() {
     let file = folder.path().join("cell.lnr");
     let mut seen = BTreeSet::new();
     for cell in CELLS.iter() {
-        // The same commands are printed by the same code.
+        // A command that was already seen is printed by the same code, so it is not checked again.
         let mut commands = advised(cell);
         commands.retain(|command| !seen.contains(command));
         if commands.is_empty() {

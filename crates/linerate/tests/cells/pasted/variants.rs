@@ -1,4 +1,4 @@
-//! Models with what no cell has, and some cause has other advice for.
+//! Models with facts that no cell has, and for which some cause gives other advice.
 
 use linerate_facts::BufferLimits;
 use linerate_facts::cpu::Clock;
@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Model> {
     all
 }
 
-/// A cell whose ports are known, with something else on it.
+/// The model of a cell, changed by `change`; the cell's ports are known.
 fn varied(name: &str, change: impl Fn(&mut Model)) -> Model {
     let cell = CELLS.iter().find(|cell| cell.name == name).unwrap();
     let mut model = cell.model.clone();
@@ -38,7 +38,7 @@ fn lossy(change: impl Fn(&mut Load)) -> Model {
     varied("planted-loss", |m| change(&mut m.directions[0].base))
 }
 
-/// Packets that one counter of a host lost.
+/// Models in which one counter of a host shows dropped packets.
 fn dropped() -> Vec<Model> {
     use LocalEvent::{Arrival, Backlog, Departure, Queue, Ring};
     let of = |(side, what, subject): (Side, LocalEvent, &str)| {
@@ -66,7 +66,7 @@ fn dropped() -> Vec<Model> {
     each.map(of).into()
 }
 
-/// Queues with a rate for all, and for each stream.
+/// Models with queues that limit the rate of all streams together, or of each stream.
 fn shaped() -> Vec<Model> {
     let mbits = Some(Rate(4_000_000));
     let of = |subjects: &[&str], rate, flow_rate| {
@@ -89,7 +89,7 @@ fn shaped() -> Vec<Model> {
     ]
 }
 
-/// Clocks that something else than the governor holds down.
+/// Models whose CPU clocks are held down, but not by the governor.
 fn clocked() -> Vec<Model> {
     let of = |change: fn(&mut Clock)| {
         let name = "receiver-core-over, the receiver's CPU runs at 88 % of its nominal clock";
@@ -110,7 +110,7 @@ fn clocked() -> Vec<Model> {
     ]
 }
 
-/// Cards that negotiate pauses, with a driver that then ignores what it is told.
+/// A model whose cards negotiate pauses, so that their driver ignores the setting of pauses.
 fn paused() -> Model {
     let name = "path-rate-5g, pauses stop the sender's port of 10 Gb/s 6 % of the time";
     varied(name, |m| {
@@ -123,7 +123,7 @@ fn paused() -> Model {
     })
 }
 
-/// Only this end has a faster port besides, in the network of the other end's address.
+/// A model in which only the near end has a second, faster port in the network of the far end's address.
 fn by_another_port() -> Model {
     let name = "path-rate-1g, 941 Mb/s by ports of 1 Gb/s, beside ones of 2.5 Gb/s";
     varied(name, |m| {

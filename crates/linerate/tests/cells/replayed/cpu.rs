@@ -1,4 +1,4 @@
-//! Processors, memory and where threads stand to them.
+//! Processors, memory, and the CPUs and nodes on which threads run.
 
 use linerate_facts::cpu::{Clock, Clocked, IdleState};
 use linerate_facts::memory::Channels;
@@ -16,7 +16,7 @@ use super::super::hardware::{
 use super::{Replay, Shown};
 
 pub(super) const REPLAYS: &[Replay] = &[
-    // The thread ran, or its CPU was stolen: it had no other time.
+    // The thread either ran or its CPU was stolen: it never slept.
     Replay {
         cause: "cpu-steal",
         on: "receiver-core-over",
@@ -33,7 +33,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             disturbed: &["cpu-steal"],
         },
     },
-    // A kernel that counts what is stolen as time that the thread ran.
+    // This kernel counts stolen time as time in which the thread ran.
     Replay {
         cause: "cpu-steal",
         on: "receiver-core-over",
@@ -50,7 +50,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             disturbed: &[],
         },
     },
-    // The threads sleep most of the time: what paces them is the path.
+    // The threads sleep most of the time, because the path limits them.
     Replay {
         cause: "cpu-steal",
         on: "path-rate-1g",
@@ -201,7 +201,7 @@ pub(super) const REPLAYS: &[Replay] = &[
         over: Shown {
             words: "both threads on one CPU, another one is used 10 %",
             show: |r| another_cpu(r, 0.1),
-            // The one end has an idle CPU to go to; the other is full all the same.
+            // One end could move to an idle CPU; the CPU of the other would still be full.
             named: &["shared-core", "sender-core"],
             disturbed: &[],
         },
@@ -211,9 +211,9 @@ pub(super) const REPLAYS: &[Replay] = &[
                 another_cpu(r, 0.3);
                 "another".clone_into(&mut facts(r, Side::Far).boot_id);
             },
-            // What the other end does there is then somebody else's.
+            // The other end is now another machine, so its work on this CPU counts as that of other programs.
             named: &["cpu-contention"],
-            // The other end waits as long, and no longer.
+            // The other end waits for its CPU as long as this one, and no longer, so this is a disturbance.
             disturbed: &["cpu-contention"],
         },
     },
@@ -223,7 +223,7 @@ pub(super) const REPLAYS: &[Replay] = &[
         over: Shown {
             words: "the sender's CPUs move 82 % of what its one channel could",
             show: |r| of_memory(r, 0.82),
-            // No trial was made that would part them.
+            // No trial was made that would distinguish these two causes.
             named: &["sender-core", "memory-bandwidth"],
             disturbed: &[],
         },
@@ -236,8 +236,8 @@ pub(super) const REPLAYS: &[Replay] = &[
     },
 ];
 
-/// The hypervisor takes CPU 1 for a share of the time, and the receiving threads, which are kept there, run as much
-/// less.
+/// The hypervisor takes CPU 1 for a share of the time, and the receiving threads, which are bound to it, run less by
+/// this share.
 fn stolen(record: &mut Record, share: f64) {
     shift(record, "1", [m::CPU_USER, m::CPU_STEAL], share);
     let threads = tables(record, Side::Far, m::THREAD_RUN.source);
@@ -247,7 +247,7 @@ fn stolen(record: &mut Record, share: f64) {
     }
 }
 
-/// The far CPUs are meant to run at 2.5 GHz.
+/// The far CPUs run at a share of their nominal clock of 2.5 GHz.
 fn clocked(record: &mut Record, share: f64) {
     facts(record, Side::Far).clocks = Some(vec![Clocked {
         cpus: vec![0, 1],
@@ -261,7 +261,7 @@ fn clocked(record: &mut Record, share: f64) {
     reads(record, Side::Far, (m::CLOCK_NOW, "1"), |_| share * 2_500_000.0);
 }
 
-/// The far host has a second node, with the card, at this distance.
+/// The far host has a second node with the card, at this distance from the first.
 fn on_two_nodes(record: &mut Record, distance: u32) {
     cards(record, 1_000);
     let facts = facts(record, Side::Far);
@@ -273,7 +273,8 @@ fn on_two_nodes(record: &mut Record, distance: u32) {
     (port.node, port.served_by) = (Some(1), vec![2]);
 }
 
-/// The far host is a machine of its own, and a CPU apart from the load's takes its port's interrupts.
+/// The far host is another machine than the near one, and a CPU that the load does not use handles its port's
+/// interrupts.
 fn interrupted(record: &mut Record, share: f64) {
     cards(record, 10_000);
     idle_cpu(record, Side::Far, 2);
@@ -283,8 +284,8 @@ fn interrupted(record: &mut Record, share: f64) {
     facts.port.as_mut().unwrap().served_by = vec![2];
 }
 
-/// The far port has two queues, on CPUs that the load does not use; these CPUs take in the two streams, and
-/// the first one spends nearly all of its time on them.
+/// The far port has two queues, served by CPUs that the load does not use. `takes_in` is the CPU that receives each of
+/// the two streams; the first CPU spends nearly all of its time on that.
 fn queued(record: &mut Record, takes_in: [i64; 2]) {
     interrupted(record, 0.95);
     idle_cpu(record, Side::Far, 3);
@@ -296,8 +297,8 @@ fn queued(record: &mut Record, takes_in: [i64; 2]) {
     }
 }
 
-/// Without the trial that parts it from a queue, the far end's thread that answers the probe waits for its
-/// CPU this share of the time.
+/// The far end's thread that answers round trips waits for its CPU this share of the time. The trial that would
+/// distinguish this from a queue is removed.
 fn woken(record: &mut Record, share: f64) {
     record.trials.clear();
     let pings = |set: &Set| matches!(set.plan.pattern, Pattern::PingPong { .. });
@@ -316,8 +317,8 @@ fn woken(record: &mut Record, share: f64) {
     }
 }
 
-/// Round trips of 200 us on the idle path, 100 under load. The far CPUs have an idle state that takes `leave`
-/// microseconds to wake from, and each port delays interrupts for `held` microseconds.
+/// Round trips take 200 us on the idle path and 100 us under load. The far CPUs have an idle state from which they wake
+/// in `leave` microseconds, and each port delays interrupts by `held` microseconds.
 fn quiet(record: &mut Record, leave: u64, held: u32) {
     cards(record, 10_000);
     round_trips(record, 200, 100);
@@ -333,7 +334,7 @@ fn quiet(record: &mut Record, leave: u64, held: u32) {
     }]);
 }
 
-/// Both ends may use CPU 1 as well, which others use for a share of its time.
+/// Both ends may use CPU 1 too, which other programs use for a share of its time.
 fn another_cpu(record: &mut Record, share: f64) {
     for side in [Side::Near, Side::Far] {
         facts(record, side).cpus = vec![0, 1];
@@ -341,7 +342,7 @@ fn another_cpu(record: &mut Record, share: f64) {
     shift(record, "1", [m::CPU_IDLE, m::CPU_USER], share);
 }
 
-/// Cards of 100 Gb/s, and one channel of DDR4-2133 in each host; the near one is used for this share.
+/// Each host has a card of 100 Gb/s and one channel of DDR4-2133 memory; the near channel is used for this share.
 fn of_memory(record: &mut Record, share: f64) {
     const CHANNEL: Channels = Channels { least: 1, most: 1, speed: Transfers(2_133_000_000) };
     cards(record, 100_000);

@@ -1,5 +1,5 @@
-//! Replay cells: hardware that no lab here can plant, each with a near miss: the same record with slightly too
-//! little of it.
+//! Replayed cells: hardware that no lab can plant, in the record of a real run. Each has a near miss, the same record
+//! with slightly too little of the effect.
 
 mod cpu;
 mod ports;
@@ -14,14 +14,14 @@ use linerate_record::Record;
 
 use super::{CELLS, Cell, kept, simulated};
 
-/// A cause that is replayed.
+/// A cause whose hardware is planted in a kept record.
 struct Replay {
     cause: &'static str,
-    /// The kept record that it is replayed on, or [`SIMULATED`].
+    /// The kept record in which the hardware is planted, or [`SIMULATED`].
     on: &'static str,
-    /// What makes it bind.
+    /// The planted hardware with which the cause is the limit or a disturbance.
     over: Shown,
-    /// What almost does.
+    /// The near miss, with which the cause must not be named.
     under: Shown,
 }
 
@@ -34,7 +34,7 @@ struct Shown {
     disturbed: &'static [&'static str],
 }
 
-/// The base of what only a run that sees it could try.
+/// The base of causes for which a run must see the readings, because they determine its trials.
 const SIMULATED: &str = "a simulated path";
 
 fn replays() -> impl Iterator<Item = &'static Replay> {
@@ -51,7 +51,7 @@ impl Replay {
         if self.on == SIMULATED { simulated::record() } else { kept::record(self.on) }
     }
 
-    /// The cell over its threshold, and that under it.
+    /// The cell above the cause's threshold, and the near miss below it.
     fn cells(&self) -> [Cell; 2] {
         let record = self.record();
         [(&self.over, ""), (&self.under, self.cause)].map(|(shown, not)| {
@@ -67,7 +67,7 @@ pub(super) fn cells() -> Vec<Cell> {
     replays().flat_map(Replay::cells).collect()
 }
 
-/// The score, as Markdown, and what is not as it should be.
+/// The score, as Markdown, and the cells that were judged wrongly.
 fn score() -> (String, Vec<String>) {
     let mut text =
         String::from("| cause | on | over | named | under | named |\n|---|---|---|---|---|---|\n");
@@ -77,15 +77,15 @@ fn score() -> (String, Vec<String>) {
         all += 1;
         let mut row = format!("| {} | {} |", replay.cause, replay.on);
         for (at, shown) in [&replay.over, &replay.under].into_iter().enumerate() {
-            let told = cells[at].named(CAUSES);
+            let reported = cells[at].named(CAUSES);
             let expected = [shown.named, shown.disturbed];
-            if told == expected {
+            if reported == expected {
                 right[at] += 1;
             } else {
                 let name = &cells[at].name;
-                wrong.push(format!("{name}: {told:?}, not {expected:?}"));
+                wrong.push(format!("{name}: {reported:?}, not {expected:?}"));
             }
-            let [limits, disturbed] = told.map(|causes| causes.join(", "));
+            let [limits, disturbed] = reported.map(|causes| causes.join(", "));
             let beside = if disturbed.is_empty() {
                 String::new()
             } else {
@@ -107,7 +107,7 @@ fn what_is_replayed_is_named_and_what_nearly_is_so_is_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for replay in replays() {
         let Shown { named, disturbed, .. } = &replay.over;
-        let told = named.contains(&replay.cause) || disturbed.contains(&replay.cause);
-        assert!(told, "{}", replay.cause);
+        let reported = named.contains(&replay.cause) || disturbed.contains(&replay.cause);
+        assert!(reported, "{}", replay.cause);
     }
 }

@@ -1,4 +1,4 @@
-//! Ports, cables and what is between them.
+//! Ports, cables, and queues and devices between the ports.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use linerate_record::Record;
 use linerate_units::{Rate, Transfers};
 
 use super::super::hardware::{
-    cards, column, ends, facts, port, reads, route, sent_again, share_of, slower, table, tables,
+    cards, column, ends, facts, port, reads, retransmit, route, share_of, slower, table, tables,
 };
 use super::super::slot::card_in;
 use super::{Replay, SIMULATED, Shown};
@@ -154,7 +154,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             disturbed: &[],
         },
         under: Shown {
-            // A packet of its port held one and a half segments.
+            // Each dropped packet held one and a half segments.
             words: "30 %",
             show: |r| dropped(r, 0.3),
             named: &[],
@@ -236,7 +236,7 @@ pub(super) const REPLAYS: &[Replay] = &[
         },
         under: Shown {
             words: "0.06 % is retransmitted",
-            show: |r| tables(r, Side::Near, "tcp").for_each(|t| sent_again(t, 0.0006)),
+            show: |r| tables(r, Side::Near, "tcp").for_each(|t| retransmit(t, 0.0006)),
             named: &[],
             disturbed: &[],
         },
@@ -259,18 +259,18 @@ pub(super) const REPLAYS: &[Replay] = &[
     },
 ];
 
-/// Payload of the record of 1 Gb/s, in Mb/s.
+/// Goodput of the record of 1 Gb/s, in Mb/s.
 const ONE: f64 = 956.0;
-/// The goodput of the record of 5 Gb/s.
+/// Goodput of the record of 5 Gb/s, in Mb/s.
 const FIVE: f64 = 4_780.0;
 
-/// Ports of 1 Gb/s that move this many Mb/s of payload.
+/// The ports are of 1 Gb/s, and the goodput is this many Mb/s.
 fn on_a_wire(record: &mut Record, mbps: f64) {
     cards(record, 1_000);
     slower(record, ONE / mbps);
 }
 
-/// The far port of 1 Gb/s is part of a bridge, together with a guest's.
+/// The far port of 1 Gb/s belongs to a bridge, together with the port of a virtual machine.
 fn below_a_bridge(record: &mut Record, mbps: f64) {
     on_a_wire(record, mbps);
     let made = |name: &str, index, kind: &str, below: &[u32]| {
@@ -294,14 +294,14 @@ fn below_a_bridge(record: &mut Record, mbps: f64) {
     port.is_virtual = true;
 }
 
-/// The near card has 8 lanes, its slot 4 of 2.5 GT/s: 8 Gb/s, which leave 6.12 to 7.42 for payload.
+/// The near card has 8 lanes, its slot 4 lanes of 2.5 GT/s: 8 Gb/s, of which 6.12 to 7.42 Gb/s are left for payload.
 fn in_a_slot(record: &mut Record, mbps: f64) {
     cards(record, 10_000);
     slower(record, FIVE / mbps);
     route(record, Side::Near).pci = card_in(Transfers(2_500_000_000), 4, 4, Some(256));
 }
 
-/// Both hosts have another port, of this speed, in a network of their own.
+/// Both hosts have a second port, of this speed, in a network that joins the second ports.
 fn beside(record: &mut Record, speed: Rate) {
     on_a_wire(record, 941.0);
     let address = |network: u8, host: u8| IpAddr::from([10, network, 0, host]);
@@ -327,7 +327,7 @@ fn half_duplex(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender's port has to pause, for this share of the time, as its driver counts.
+/// Pause frames stop the sender's port for this share of the time, by the counters of its driver.
 fn paused(record: &mut Record, share: f64) {
     cards(record, 10_000);
     port(record, Side::Near).pause = Some(Pause { rx: Some(true), ..Pause::default() });
@@ -338,7 +338,7 @@ fn paused(record: &mut Record, share: f64) {
     reads(record, Side::Near, micros, |secs| secs * 1e6 * share);
 }
 
-/// The near route leaves by a VXLAN on the port that it left by.
+/// The near route leaves through a VXLAN port on top of its previous port.
 fn through_vxlan(record: &mut Record, mtu: u32) {
     let mut vxlan = port(record, Side::Near).clone();
     vxlan.stack.below = vec![vxlan.index];
@@ -357,7 +357,7 @@ fn through_vxlan(record: &mut Record, mtu: u32) {
     }
 }
 
-/// The near port is one of Amazon's, and its driver counts what the machine may not send.
+/// The near port is one of Amazon's cloud, and its driver counts packets beyond the machine's allowance.
 fn over_an_allowance(record: &mut Record, share: f64) {
     let nic = port(record, Side::Near);
     nic.kind.clear();
@@ -373,7 +373,7 @@ fn over_an_allowance(record: &mut Record, share: f64) {
     }
 }
 
-/// The sender's own queue lost a share of what was retransmitted; no trial was made.
+/// The sender's own queue dropped a share of the packets that were retransmitted; no trial was made.
 fn dropped(record: &mut Record, share: f64) {
     record.trials.clear();
     for end in ends(record, Side::Near) {
@@ -381,7 +381,7 @@ fn dropped(record: &mut Record, share: f64) {
         let mut sum: Vec<i64> = Vec::new();
         for socket in sockets {
             sum.resize(socket.len(), 0);
-            sum.iter_mut().zip(socket).for_each(|(sum, again)| *sum += again);
+            sum.iter_mut().zip(socket).for_each(|(sum, repeated)| *sum += repeated);
         }
         for queue in end.tables.iter_mut().filter(|t| t.source == "qdisc") {
             "eth0 pfifo 1:".clone_into(&mut queue.subject);
@@ -390,7 +390,8 @@ fn dropped(record: &mut Record, share: f64) {
     }
 }
 
-/// TCP in the far control group may use 1 MiB, uses half of it when it is read, and is refused more so often in a second.
+/// TCP in the far control group may use 1 MiB of memory and uses half of it when it is read. More memory is refused
+/// `often` times a second.
 fn refused(record: &mut Record, often: f64) {
     record.trials.clear();
     let subject = "/sys/fs/cgroup/memory/pod/memory.kmem.tcp.limit_in_bytes";
@@ -408,7 +409,8 @@ fn refused(record: &mut Record, often: f64) {
     }
 }
 
-/// The far host has two ports in the network of its address, and its own one takes in a share of the payload.
+/// The far host has two ports in the network of its address, and the port with that address receives this share of the
+/// payload.
 fn answered_for(record: &mut Record, share: f64) {
     let port =
         |index, name: &str, owns| Sibling { is_bare: false, index, name: name.to_owned(), owns };
@@ -420,19 +422,19 @@ fn answered_for(record: &mut Record, share: f64) {
     reads(record, Side::Far, (m::ARRIVAL_BYTES, "eth1"), bytes(1.0 - share));
 }
 
-/// The receiver discards a share of what the sender retransmits for its checksum.
+/// The receiver discards a share of the retransmitted segments because of a wrong checksum.
 fn damaged(record: &mut Record, share: f64) {
-    counts_again(record, Side::Far, m::NETSTAT_TCP_DAMAGED, share);
+    counts_repeated(record, Side::Far, m::NETSTAT_TCP_DAMAGED, share);
 }
 
-/// The sender ignores selective acknowledgements, this many for each segment that it retransmits.
+/// The sender ignores selective acknowledgements: this many for each retransmitted segment.
 fn ignored(record: &mut Record, share: f64) {
-    counts_again(record, Side::Near, m::NETSTAT_SACKS_DISCARDED, share);
+    counts_repeated(record, Side::Near, m::NETSTAT_SACKS_DISCARDED, share);
 }
 
-/// A host counts something, this often for each segment that the near one retransmits.
-fn counts_again(record: &mut Record, side: Side, metric: m::Metric, share: f64) {
-    let again: Vec<(Vec<u64>, Vec<i64>)> = ends(record, Side::Near)
+/// Adds a counter of a host that grows by `share` for each segment that the near host retransmits.
+fn counts_repeated(record: &mut Record, side: Side, metric: m::Metric, share: f64) {
+    let repeated: Vec<(Vec<u64>, Vec<i64>)> = ends(record, Side::Near)
         .map(|end| {
             let mut tables = end.tables.iter().filter(|t| t.source == "tcp");
             let found =
@@ -440,16 +442,16 @@ fn counts_again(record: &mut Record, side: Side, metric: m::Metric, share: f64) 
             found.unwrap_or_default()
         })
         .collect();
-    for (end, (at, counted)) in ends(record, side).zip(again) {
+    for (end, (at, counted)) in ends(record, side).zip(repeated) {
         let counted = share_of(&counted, share);
         end.tables.push(table(metric, "all", at, counted));
     }
 }
 
-/// The sender retransmits 1 %, and saw reordering this often for each of those segments.
+/// The sender retransmits 1 % of the segments, and counts `share` reorderings for each of these.
 fn overtaken(record: &mut Record, share: f64) {
     for table in tables(record, Side::Near, "tcp") {
-        sent_again(table, 0.01);
+        retransmit(table, 0.01);
         if table.column(m::TCP_REORD_SEEN).is_some() {
             let counted = share_of(column(table, m::TCP_RETRANS), share);
             *column(table, m::TCP_REORD_SEEN) = counted;

@@ -1,4 +1,4 @@
-//! Queues, packets and ports of RDMA loads.
+//! Queue pairs, packets and ports of RDMA loads.
 
 use linerate_facts::rdma::{Netdev, OtherPort, RdmaEnd};
 use linerate_facts::route::{Other, Route};
@@ -11,7 +11,7 @@ use linerate_units::Rate;
 use super::verbs::{carried, port};
 use super::{Replay, Shown};
 
-/// Nothing was counted.
+/// No counter of the ports grows.
 const NOTHING: (Side, &str, f64) = (Side::Near, "", 0.0);
 
 pub(super) const REPLAYS: &[Replay] = &[
@@ -113,7 +113,7 @@ pub(super) const REPLAYS: &[Replay] = &[
     },
 ];
 
-/// A port of so many bits per second.
+/// An RDMA port of this speed in bits per second.
 fn rated(speed: u64) -> RdmaEnd {
     RdmaEnd {
         addressing: Addressing::RoceV2,
@@ -132,14 +132,14 @@ fn rated(speed: u64) -> RdmaEnd {
     }
 }
 
-/// Requests of so many bytes.
+/// All requests carry this many bytes.
 fn sized(record: &mut Record, size: u64) {
     for end in record.sets.iter_mut().flat_map(|set| &mut set.ends) {
         (end.write_size, end.read_size) = (size, size);
     }
 }
 
-/// Reads over 10 Gb/s: so many in flight, and so many that the devices allow.
+/// RDMA reads over 10 Gb/s, with `depth` of them in flight; the devices allow `allowed`.
 fn reads(record: &mut Record, (depth, allowed): (u64, u32), size: u64) {
     record.trials.clear();
     let end = RdmaEnd { reads_out: allowed, ..rated(10_000_000_000) };
@@ -151,7 +151,7 @@ fn reads(record: &mut Record, (depth, allowed): (u64, u32), size: u64) {
     sized(record, size);
 }
 
-/// Writes of this size over 10 Gb/s, none of them inline, of which the record's trial is of another kind.
+/// RDMA writes of this size over 10 Gb/s, none of them inline. The record's trial becomes one of this kind.
 fn tried(record: &mut Record, kind: &str, size: u64) {
     record.trials.retain(|trial| trial.kind == "more-streams");
     for trial in &mut record.trials {
@@ -165,8 +165,8 @@ fn tried(record: &mut Record, kind: &str, size: u64) {
     sized(record, size);
 }
 
-/// Large writes over a port of this speed, beside another port in the network of the far end's address, or in one that
-/// differs from it.
+/// Large RDMA writes over a port of this speed. With `other` the hosts have a second port; its value is the third
+/// number of that port's network, 0 for the network of the far end's address.
 fn full(record: &mut Record, mtu: u32, speed: u64, other: Option<u8>) {
     record.trials.clear();
     let mut end = RdmaEnd { mtu, mtu_own: mtu, ..rated(speed) };

@@ -1,4 +1,4 @@
-//! RDMA ports, and what their counters say.
+//! RDMA ports and their counters.
 
 use linerate_facts::infiniband::Layer;
 use linerate_facts::metric as m;
@@ -58,11 +58,11 @@ pub(super) const REPLAYS: &[Replay] = &[
     },
 ];
 
-/// The counters of a healthy port.
+/// Counters of a port that do not grow while it is healthy.
 const HEALTHY: [&str; 4] =
     ["packet_seq_err", "out_of_sequence", "rnr_nak_retry_err", "link_downed"];
 
-/// A port of a card.
+/// A port of an RDMA card.
 pub(super) fn port() -> RdmaEnd {
     RdmaEnd {
         device: "mlx5_0".to_owned(),
@@ -73,13 +73,14 @@ pub(super) fn port() -> RdmaEnd {
     }
 }
 
-/// The same run by sends of RDMA between two cards, of which `counted` of a side grew by so much in a second.
+/// Replaces the run by RDMA sends between two cards; the counter `counted` of a side grows by `per_sec` in a second.
 fn by_sends(record: &mut Record, side: Side, counted: &str, per_sec: f64) {
     record.trials.clear();
     carried(record, &port(), "send", (side, counted, per_sec));
 }
 
-/// The same run by an operation of RDMA between two such ports, of which `counted` of a side grew by so much in a second.
+/// Replaces the run by an RDMA operation between two such ports; the counter `counted` of a side grows by `per_sec` in
+/// a second.
 pub(super) fn carried(
     record: &mut Record,
     port: &RdmaEnd,
@@ -107,7 +108,7 @@ pub(super) fn carried(
             reads(record, own, (m::RDMA_COUNT, &subject), |secs| secs * grown);
         }
     }
-    // Nothing happens on the idle path.
+    // On the idle path no counter grows.
     let idle = |step: &&mut Step| step.plan.purpose == Purpose::IdleLatency;
     let steps = record.steps.iter_mut().filter(idle);
     for table in steps.flat_map(|step| &mut step.ends).flat_map(|end| &mut end.tables) {
@@ -125,7 +126,7 @@ fn refuses(record: &mut Record, per_sec: f64) {
     by_sends(record, Side::Near, "rnr_nak_retry_err", per_sec);
 }
 
-/// The far link went down once, and nothing arrived for half a second if payload stopped.
+/// The far link went down once; if `stops`, nothing was received for half a second.
 fn goes_down(record: &mut Record, stops: bool) {
     by_sends(record, Side::Far, "link_downed", 1.0);
     if stops {

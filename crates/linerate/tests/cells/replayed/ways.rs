@@ -1,4 +1,4 @@
-//! What a device on the way makes of connections.
+//! Effects that a device on the way has on connections.
 
 use linerate_facts::metric as m;
 use linerate_record::{Column, Record};
@@ -22,7 +22,7 @@ pub(super) const REPLAYS: &[Replay] = &[Replay {
     },
 }];
 
-/// Connections that send segments of this size, though both ends said that they take 1448 bytes.
+/// Connections that send segments of this size, though both ends announced that they accept 1448 bytes.
 fn segments(record: &mut Record, size: i64) {
     let ends = record.steps.iter_mut().flat_map(|step| &mut step.ends);
     let tables = ends.flat_map(|end| &mut end.tables);

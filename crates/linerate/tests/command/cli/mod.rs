@@ -1,4 +1,4 @@
-//! The built program, as a user meets it: help, exit codes, errors, layers of options.
+//! The built program, as a user sees it: help, exit codes, errors, layers of options.
 
 mod repeat;
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::program::{Started, ended, linerate, run, words};
 
-/// Exit code and stderr of a call that should fail.
+/// Exit code and stderr of a command that should fail.
 fn refusal(args: &[&str]) -> (Option<i32>, String) {
     let output = run(args);
     assert!(output.stdout.is_empty(), "{args:?} wrote to stdout");
@@ -59,7 +59,7 @@ fn wrong_quantities_are_usage_errors_that_name_option_value_and_range() {
     }
 }
 
-/// Hands `text` to a program that reads it from stdin; `None` where that is not installed.
+/// Runs a program that reads `text` from stdin; `None` if the program is not installed.
 fn read_by(program: &[&str], text: &[u8]) -> Option<Output> {
     let mut command = Command::new(program[0]);
     command.args(&program[1..]).stdin(Stdio::piped());
@@ -69,7 +69,7 @@ fn read_by(program: &[&str], text: &[u8]) -> Option<Output> {
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();
-    // Its output may fill a pipe, so a separate thread writes its input.
+    // The program may fill its output pipe while it still reads, so a separate thread writes its input.
     let output = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(text).unwrap());
         child.wait_with_output().unwrap()
@@ -116,7 +116,7 @@ fn a_generated_configuration_is_read_where_it_says_it_belongs() {
     fs::write(&file, &config).unwrap();
     let output = linerate(home.path()).arg("causes").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
-    // One option uncommented is one option set.
+    // Uncommenting one line sets one option.
     fs::write(&file, config.replace("# engine = \"tcp\"", "engine = \"pigeon\"")).unwrap();
     let output = linerate(home.path()).arg("run").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -166,7 +166,7 @@ fn a_wrong_configuration_is_shown_with_its_line() {
 #[test]
 fn a_default_configuration_that_may_not_be_read_is_left_out_and_named() {
     let home = TempDir::new().unwrap();
-    // A file on the way, since root may read any folder.
+    // A file in place of the folder makes it inaccessible even for root, who may read any folder.
     fs::write(home.path().join(".config"), "").unwrap();
     let output = linerate(home.path()).arg("causes").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -248,7 +248,7 @@ fn a_configuration_that_was_asked_for_must_exist() {
 
 #[test]
 fn what_cannot_be_measured_is_exit_code_3_with_a_hint() {
-    // Port 1 of loopback: nothing listens there in a test machine's right mind.
+    // On port 1 of loopback no server is expected to listen.
     let (code, text) = refusal(&["run", "127.0.0.1", "--port", "1", "--open", "--no-save"]);
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("127.0.0.1:1") && text.contains("hint: "), "{text}");
@@ -335,7 +335,7 @@ fn every_cause_of_the_list_has_its_page() {
     }
 }
 
-/// A run of this machine against itself, kept in `home`.
+/// A run of this machine against itself; its record is saved in `home`.
 fn measured(_turn: &Turn, home: &Path, args: &[&str]) -> Output {
     linerate(home)
         .args(["run", "--time", "5s", "--no-trials", "--quiet"])
@@ -366,7 +366,7 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     let _turn = turn();
     let args = ["run", "--time", "30s", "--expect", "cause=duplex"];
     let mut run = Started::new(linerate(home.path()).args(args));
-    // The second step has begun: the first is measured.
+    // Once the second step begins, the first has been measured.
     run.until("forward, 1 stream");
     run.signal(Signal::INT);
     let output = run.end();
@@ -377,7 +377,7 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     assert!(words(&shown.stdout).contains("\"complete\": false"));
 }
 
-/// A server on a port that was free, and what it says of its key.
+/// Starts a server on a free port; returns it, the port, and the line about its key.
 fn serve(home: &Path) -> (Started, u16, String) {
     let [port] = free_ports();
     let mut command = linerate(home);

@@ -1,4 +1,4 @@
-//! `linerate run --repeat`.
+//! Tests of `linerate run --repeat`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     let _turn = turn();
     let args = ["run", "--time", "30s", "--no-trials", "--repeat", "3"];
     let mut run = Started::new(linerate(home.path()).args(args));
-    // Past the first step: something was measured.
+    // Once this step begins, the first step has been measured.
     run.until("forward, 1 stream");
     run.signal(Signal::INT);
     let output = run.end();
@@ -33,12 +33,12 @@ fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     assert!(!text.contains("Run 2"), "{text}");
 }
 
-/// Relays one session to the server on `port`. The next session is accepted and never answered; the receiver
-/// gets its connection.
+/// Relays one session to the server on `port`. The next session is accepted but gets no reply; its connection is sent
+/// to the returned receiver.
 fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     thread::spawn(move || {
         let mut sessions = 0;
         for near in listener.incoming() {
@@ -62,7 +62,7 @@ fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
             }
         }
     });
-    (own, told)
+    (own, reported)
 }
 
 mod long {
@@ -76,20 +76,21 @@ mod long {
         let why = words(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{why}");
         assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("study", &told);
-        let spreads = told["together"]["figures"].as_array().unwrap().iter();
+        let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits("study", &reported);
+        let spreads = reported["together"]["figures"].as_array().unwrap().iter();
         let is = |one: &&Value| one["figure"] == "goodput_bps" && one["direction"] == "forward";
         let spread = spreads.clone().find(is).unwrap();
-        assert_eq!((told["points"].as_array().unwrap().len(), &spread["runs"]), (2, &2.into()));
+        assert_eq!((reported["points"].as_array().unwrap().len(), &spread["runs"]), (2, &2.into()));
         let goodput = |point: &Value| {
             let mut figures = point["figures"].as_array().unwrap().iter();
             figures.find(is).unwrap()["value"].as_f64().unwrap()
         };
-        let mut each: Vec<f64> = told["points"].as_array().unwrap().iter().map(goodput).collect();
+        let mut each: Vec<f64> =
+            reported["points"].as_array().unwrap().iter().map(goodput).collect();
         each.sort_by(f64::total_cmp);
         assert_eq!((&spread["lowest"], &spread["highest"]), (&each[0].into(), &each[1].into()));
-        let runs = told["parts"].as_array().unwrap();
+        let runs = reported["parts"].as_array().unwrap();
         assert_ne!(runs[0]["saved"], runs[1]["saved"]);
         for run in runs {
             let name = run["saved"].as_str().unwrap();
@@ -97,7 +98,7 @@ mod long {
             let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
             assert_eq!(shown, run["result"]);
         }
-        // Two of its runs are compared by themselves.
+        // Two runs of one study are compared as single records.
         let names = [0, 1].map(|at| runs[at]["saved"].as_str().unwrap());
         let diff = linerate(home.path()).args(["diff", names[0], names[1], "--json"]).output();
         let diff: Value = serde_json::from_slice(&diff.unwrap().stdout).unwrap();

@@ -17,12 +17,12 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A server that is open to anyone, at a port of its own.
+/// A server without a key, on a free port.
 struct Far {
     home: TempDir,
     server: Started,
     port: String,
-    /// Given back once the server has ended.
+    /// Released once the server has ended.
     turn: Turn,
 }
 
@@ -49,40 +49,41 @@ impl Far {
         self.command(args).output().unwrap()
     }
 
-    /// The document of a measurement that went as asked; `None` where the machine was disturbed each time.
+    /// The document of a measurement that succeeded; `None` if the machine was disturbed each time.
     fn json(&self, args: &[&str], schema: &str) -> Option<Value> {
         ask(&self.turn, || {
             let output = self.run(&[args, &["--json"]].concat());
-            let told = serde_json::from_slice(&output.stdout).unwrap_or_default();
-            went_as_asked(&output, &told)?;
-            fits(schema, &told);
-            Ok(told)
+            let reported = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            went_as_requested(&output, &reported)?;
+            fits(schema, &reported);
+            Ok(reported)
         })
     }
 
-    /// The lines of such a measurement; the last one holds the document.
+    /// The lines of `--stream-json` of a measurement that succeeded; the last one holds the document.
     fn stream(&self, args: &[&str]) -> Option<Vec<Value>> {
         ask(&self.turn, || {
             let output = self.run(&[args, &["--stream-json"]].concat());
             let lines = stream_lines(&output.stdout);
             let last = lines.last().unwrap_or(&Value::Null);
-            went_as_asked(&output, &last["result"])?;
+            went_as_requested(&output, &last["result"])?;
             Ok(lines)
         })
     }
 }
 
-/// Whether a measurement went as asked. A machine that stood still may end one early (3): its document says so.
-fn went_as_asked(output: &Output, told: &Value) -> Result<(), String> {
+/// Whether a measurement succeeded. A machine that stood still may end one early (exit code 3): its document shows
+/// that.
+fn went_as_requested(output: &Output, reported: &Value) -> Result<(), String> {
     let said = words(&output.stderr);
     match output.status.code() {
         Some(0) => Ok(()),
-        Some(3) if told["complete"] == false => Err(said),
+        Some(3) if reported["complete"] == false => Err(said),
         other => panic!("{other:?}: {said}"),
     }
 }
 
-/// Planted: measurements that fail otherwise.
+/// Planted: measurements that fail in other ways.
 #[test]
 fn only_a_measurement_that_ended_early_is_asked_for_again() {
     let went = |code: i32, complete: Value| {
@@ -91,7 +92,7 @@ fn only_a_measurement_that_ended_early_is_asked_for_again() {
             stdout: Vec::new(),
             stderr: Vec::new(),
         };
-        went_as_asked(&output, &serde_json::json!({"complete": complete}))
+        went_as_requested(&output, &serde_json::json!({"complete": complete}))
     };
     assert_eq!(went(0, true.into()), Ok(()));
     assert!(went(3, false.into()).is_err());
@@ -106,32 +107,32 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
     let far = Far::start();
     for (direction, ways) in [("reverse", &["reverse"][..]), ("both", &["forward", "reverse"])] {
         let args = ["bw", "-t", "2s", "-d", direction, "-P", "2"];
-        let Some(told) = far.json(&args, "bw") else {
+        let Some(reported) = far.json(&args, "bw") else {
             return;
         };
-        assert_eq!(told["far_end"], "linerate");
-        assert_eq!((&told["streams"], &told["complete"]), (&2.into(), &true.into()));
+        assert_eq!(reported["far_end"], "linerate");
+        assert_eq!((&reported["streams"], &reported["complete"]), (&2.into(), &true.into()));
         for way in ["forward", "reverse"] {
-            let told = &told["directions"][way];
-            assert_eq!(told.is_object(), ways.contains(&way), "{way}: {told}");
-            if told.is_null() {
+            let reported = &reported["directions"][way];
+            assert_eq!(reported.is_object(), ways.contains(&way), "{way}: {reported}");
+            if reported.is_null() {
                 continue;
             }
             let number = |value: &Value| value.as_f64().unwrap();
             let (from, to) = if way == "forward" { ("near", "far") } else { ("far", "near") };
-            let sent = number(&told[from]["bytes"]);
-            let received = number(&told["received_bytes"]);
-            assert_eq!(told["received_bytes"], told[to]["bytes"]);
+            let sent = number(&reported[from]["bytes"]);
+            let received = number(&reported["received_bytes"]);
+            assert_eq!(reported["received_bytes"], reported[to]["bytes"]);
             assert!(sent > 0.0 && (received / sent - 1.0).abs() < 0.25, "{received} of {sent}");
-            let parts = told["intervals"].as_array().unwrap().iter();
+            let parts = reported["intervals"].as_array().unwrap().iter();
             let sum: u64 = parts.map(|part| part["bytes"].as_u64().unwrap()).sum();
-            assert_eq!(told["received_bytes"], sum, "{told}");
-            let rate = received * 8e9 / number(&told["received_ns"]);
-            assert!((number(&told["goodput_bps"]) / rate - 1.0).abs() < 0.05, "{told}");
-            assert!(number(&told[from]["cpu_ns_per_byte"]) > 0.0);
-            assert!(number(&told[to]["cpu_ns_per_byte"]) > 0.0);
-            assert!(told["retransmits"].is_u64() && number(&told["rtt_ns"]) > 0.0);
-            assert_eq!(told["discarded"], false);
+            assert_eq!(reported["received_bytes"], sum, "{reported}");
+            let rate = received * 8e9 / number(&reported["received_ns"]);
+            assert!((number(&reported["goodput_bps"]) / rate - 1.0).abs() < 0.05, "{reported}");
+            assert!(number(&reported[from]["cpu_ns_per_byte"]) > 0.0);
+            assert!(number(&reported[to]["cpu_ns_per_byte"]) > 0.0);
+            assert!(reported["retransmits"].is_u64() && number(&reported["rtt_ns"]) > 0.0);
+            assert_eq!(reported["discarded"], false);
         }
     }
 }
@@ -139,39 +140,39 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
 #[test]
 fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
     let far = Far::start();
-    is_told_by_datagrams(&far, "forward", "near");
+    is_reported_by_datagrams(&far, "forward", "near");
     let args = [&["bw", "-t", "1s"], &PACED_DATAGRAMS[..]].concat();
     let page = String::from_utf8(far.run(&args).stdout).unwrap();
     assert!(page.contains("8 Mb/s requested") && page.contains("UDP"), "{page}");
 }
 
-/// Datagrams of 1000 bytes, 1000 a second.
+/// Options for datagrams of 1000 bytes, 1000 a second.
 const PACED_DATAGRAMS: [&str; 6] =
     ["--engine", "udp", "--pacing", "8Mbit/s", "--write-size", "1000B"];
 
-/// Checks the document of a load of datagrams one way, which is sent by `from`.
-fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
+/// Checks the document of a load of datagrams in one direction; `from` is the sender.
+fn is_reported_by_datagrams(far: &Far, direction: &str, from: &str) {
     let args = [&["bw", "-t", "2s", "-d", direction], &PACED_DATAGRAMS[..]].concat();
-    let Some(told) = far.json(&args, "bw") else {
+    let Some(reported) = far.json(&args, "bw") else {
         return;
     };
-    assert_eq!(told["engine"], "udp");
-    let way = &told["directions"][direction];
+    assert_eq!(reported["engine"], "udp");
+    let way = &reported["directions"][direction];
     let found = &way["datagrams"];
     let number = |key: &str| found[key].as_f64().unwrap();
-    assert_eq!((number("size_bytes"), number("asked_bps")), (1000.0, 8e6));
-    // A sender that waits for its CPU sends less; never more, but for a burst.
+    assert_eq!((number("size_bytes"), number("requested_bps")), (1000.0, 8e6));
+    // A sender that waits for its CPU sends less than the pace, but never more, except in a burst.
     let sent = number("sent_bps");
     assert!(sent > 0.0 && sent < 8.8e6, "{found}");
     let [sent, received] = ["sent", "received"].map(number);
     assert!(received > 0.0 && received + number("lost") < sent * 1.2, "{found}");
     assert_eq!(way[from]["bytes"].as_u64().unwrap() % 1000, 0);
     let bursts = &found["bursts"];
-    assert_eq!(bursts["asked_gap_ns"], 1_000_000);
-    // A sender that was late sends two bursts at once.
+    assert_eq!(bursts["requested_gap_ns"], 1_000_000);
+    // A sender that is late sends two bursts at once.
     assert!(bursts["p50_ns"].as_u64() <= bursts["p99_ns"].as_u64(), "{bursts}");
     assert_eq!((&way["retransmits"], &way["rtt_ns"]), (&Value::Null, &Value::Null));
-    assert_eq!(told["unknown"].to_string().matches("TCP").count(), 0);
+    assert_eq!(reported["unknown"].to_string().matches("TCP").count(), 0);
 }
 
 #[test]
@@ -185,8 +186,8 @@ fn bw_streams_lines_and_its_document_comes_last() {
     assert_eq!(events[events.len() - 3..], ["goodput", "ended", "bw"]);
     let result = &lines[lines.len() - 1]["result"];
     fits("bw", result);
-    let told = &lines[lines.len() - 3]["goodput_bps"];
-    assert_eq!(told, &result["directions"]["forward"]["goodput_bps"]);
+    let reported = &lines[lines.len() - 3]["goodput_bps"];
+    assert_eq!(reported, &result["directions"]["forward"]["goodput_bps"]);
     assert_eq!(result["record"]["steps"].as_array().unwrap().len(), 1);
 }
 
@@ -213,19 +214,22 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
     let far = Far::start();
     let mut run = Started::new(&mut far.command(&["bw", "-t", "60min", "--json"]));
     run.until("forward, 1 stream");
-    // Past the part that does not count: the server's part of the step is under way as well.
+    // By then the time that does not count is over, and the server measures the step too.
     thread::sleep(Duration::from_secs(4));
     run.signal(Signal::INT);
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("bw", &told);
-    assert_eq!((&told["complete"], &told["ended_early"]), (&false.into(), &"interrupted".into()));
-    assert!(told["measured_ns"].as_u64() < told["time_ns"].as_u64());
-    assert!(told["directions"]["forward"]["goodput_bps"].as_u64().unwrap() > 0);
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("bw", &reported);
+    assert_eq!(
+        (&reported["complete"], &reported["ended_early"]),
+        (&false.into(), &"interrupted".into())
+    );
+    assert!(reported["measured_ns"].as_u64() < reported["time_ns"].as_u64());
+    assert!(reported["directions"]["forward"]["goodput_bps"].as_u64().unwrap() > 0);
 }
 
-/// The words of a command that asks for what cannot be.
+/// The error message of a command that requests something impossible.
 fn refused(args: &[&str]) -> String {
     let (code, words) = ended(args);
     assert_eq!(code, Some(2), "{args:?}");
@@ -281,7 +285,7 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     assert!(pair.contains("hint: linerate run ssh://127.0.0.1"), "{pair}");
 }
 
-/// Before anybody is called: nobody serves here.
+/// The request is refused before linerate connects: no server runs here.
 #[test]
 fn what_an_engine_cannot_do_is_a_usage_error() {
     let code = |args: &[&str]| ended(&[args, &["--open", "--port", "1"]].concat());
@@ -310,16 +314,16 @@ mod long {
 
     #[test]
     fn bw_by_datagrams_in_reverse_tells_the_same() {
-        is_told_by_datagrams(&Far::start(), "reverse", "far");
+        is_reported_by_datagrams(&Far::start(), "reverse", "far");
     }
 
     #[test]
     fn a_receiver_that_discards_is_named_and_counts_the_same() {
         let far = Far::start();
-        let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], "bw") else {
+        let Some(reported) = far.json(&["bw", "-t", "1s", "--discard"], "bw") else {
             return;
         };
-        let way = &told["directions"]["forward"];
+        let way = &reported["directions"]["forward"];
         assert_eq!(way["discarded"], true);
         assert_eq!(way["received_bytes"], way["far"]["bytes"]);
         assert!(way["received_bytes"].as_u64() > Some(0));
@@ -332,17 +336,17 @@ mod long {
     fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
         let far = Far::start();
         let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
-        // A busy machine may lose some: that is allowed here.
-        let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), "bw") else {
+        // A busy machine may lose some datagrams, so this search allows that.
+        let Some(reported) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), "bw") else {
             return;
         };
-        let search = &told["search"];
+        let search = &reported["search"];
         assert_eq!(search["allowed_share"], 0.2);
         let rate = search["rate_bps"].as_f64().unwrap();
         assert!((1e6..4.4e6).contains(&rate), "{search}");
         assert_eq!(search["above"], Value::Null);
         let steps = search["steps"].as_array().unwrap();
-        assert_eq!(steps[0]["asked_bps"], 4_000_000);
+        assert_eq!(steps[0]["requested_bps"], 4_000_000);
         assert_eq!(steps.last().unwrap()["long"], true);
     }
 }
@@ -356,10 +360,10 @@ fn a_measurement_is_kept_with_a_note_and_shown_again() {
     assert!(list().starts_with("no record in"), "{}", list());
     for verb in ["bw", "lat"] {
         let note = format!("{verb} of today");
-        let told = far.run(&[verb, "--time", "1s", "--note", &note]);
-        assert!(words(&told.stderr).contains("saved as "), "{told:?}");
+        let reported = far.run(&[verb, "--time", "1s", "--note", &note]);
+        assert!(words(&reported.stderr).contains("saved as "), "{reported:?}");
         let shown = words(&at_home(&["show", &note]).stdout);
-        let printed = words(&told.stdout);
+        let printed = words(&reported.stdout);
         let head = |text: &str| text.lines().nth(1).map(str::to_owned);
         assert_eq!(head(&printed), head(&shown), "{printed}{shown}");
         let list = list();

@@ -1,4 +1,5 @@
-//! An ordinary program at each end, which linerate starts: without the preload, by the kernel's TCP.
+//! Engine `program`: linerate starts an ordinary program at each end. Without the preload the programs use the kernel's
+//! TCP.
 
 use std::fs;
 use std::time::Instant;
@@ -7,10 +8,10 @@ use rustix::process::{Pid, kill_process};
 
 use super::*;
 
-/// Long enough for anything that should happen at all.
+/// Time limit of waits, long enough for everything that should happen.
 const LONG: Duration = Duration::from_secs(30);
 
-/// The programs on this machine that a process started.
+/// The ordinary programs that a process of linerate has started.
 fn programs_of(parent: Pid) -> Vec<Pid> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let own = all.filter(|process| {
@@ -23,7 +24,7 @@ fn programs_of(parent: Pid) -> Vec<Pid> {
     own.filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Waits until a process has so many programs; returns them.
+/// Waits until a process has started this number of programs; returns their process ids.
 fn until_there_are(number: usize, parent: Pid) -> Vec<Pid> {
     let until = Instant::now() + LONG;
     loop {
@@ -39,21 +40,21 @@ fn until_there_are(number: usize, parent: Pid) -> Vec<Pid> {
 #[test]
 fn round_trips_and_loads_of_programs_are_counted_at_both_ends() {
     let far = Far::start();
-    let Some(told) = far.json(&["lat", "--engine", "program", "-t", "1s"], "lat") else {
+    let Some(reported) = far.json(&["lat", "--engine", "program", "-t", "1s"], "lat") else {
         return;
     };
-    assert!(told["samples"].as_u64() > Some(10), "{told}");
-    assert!(told["least_ns"].as_u64() > Some(0), "{told}");
+    assert!(reported["samples"].as_u64() > Some(10), "{reported}");
+    assert!(reported["least_ns"].as_u64() > Some(0), "{reported}");
     let args = ["bw", "--engine", "program", "-t", "1s", "-d", "both", "-P", "2"];
-    let Some(told) = far.json(&args, "bw") else {
+    let Some(reported) = far.json(&args, "bw") else {
         return;
     };
     for direction in ["forward", "reverse"] {
-        let flow = &told["directions"][direction];
-        assert!(flow["received_bytes"].as_u64() > Some(1 << 20), "{told}");
+        let flow = &reported["directions"][direction];
+        assert!(flow["received_bytes"].as_u64() > Some(1 << 20), "{reported}");
         for end in ["near", "far"] {
-            // It is the programs' time: the threads of linerate only read reports.
-            assert!(flow[end]["cpu_ns_per_byte"].as_f64() > Some(0.0), "{told}");
+            // The CPU time is that of the programs: the threads of linerate only read their reports.
+            assert!(flow[end]["cpu_ns_per_byte"].as_f64() > Some(0.0), "{reported}");
         }
     }
     until_there_are(0, far.server.pid());
@@ -62,7 +63,7 @@ fn round_trips_and_loads_of_programs_are_counted_at_both_ends() {
 #[test]
 fn a_connection_that_the_preload_leaves_to_tcp_is_no_result_of_the_preload() {
     let far = Far::start();
-    // Loopback is on no RDMA device. The library may not be installed at all.
+    // Loopback belongs to no RDMA device. The preload library may also be missing.
     let (code, said) = ended_of(&far, &["lat", "--engine", "program", "--preload", "-t", "1s"]);
     assert_eq!(code, Some(3), "{said}");
     let why = ["left the connection to the kernel's TCP", "no librspreload"];
@@ -80,7 +81,7 @@ fn a_killed_program_ends_the_measurement_and_not_the_server() {
         let [program] = until_there_are(1, parent)[..] else { panic!("several programs") };
         kill_process(program, Signal::KILL).unwrap();
         let output = near.end();
-        // The page says it of a measurement that had begun, else it is an error.
+        // If the measurement had begun, the page names the reason; else it is an error.
         let said = [&output.stdout, &output.stderr].map(|bytes| words(bytes));
         let said = said.concat().replace('\n', " ");
         assert_eq!(output.status.code(), Some(3), "{said}");
@@ -125,7 +126,7 @@ fn what_programs_cannot_do_is_refused_in_words() {
     }
 }
 
-/// How a command with the far end ends, and what it says.
+/// The exit code and the stderr of a command that connects to `far`.
 fn ended_of(far: &Far, args: &[&str]) -> (Option<i32>, String) {
     let output = far.run(args);
     (output.status.code(), words(&output.stderr))

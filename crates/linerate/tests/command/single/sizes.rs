@@ -2,25 +2,25 @@
 
 use super::*;
 
-fn points(told: &Value) -> &Vec<Value> {
-    told["points"].as_array().unwrap()
+fn points(reported: &Value) -> &Vec<Value> {
+    reported["points"].as_array().unwrap()
 }
 
-fn bytes(told: &Value) -> Vec<u64> {
-    let sizes = told["axes"].as_array().unwrap().last().unwrap()["values"].as_array().unwrap();
+fn bytes(reported: &Value) -> Vec<u64> {
+    let sizes = reported["axes"].as_array().unwrap().last().unwrap()["values"].as_array().unwrap();
     sizes.iter().map(|size| size["number"].as_u64().unwrap()).collect()
 }
 
-/// A figure of a point; its percentile, if it is the time of one.
+/// The value of a figure of a point; `percentile` is given for a percentile of times.
 fn figure(point: &Value, key: &str, percentile: Option<f64>) -> Option<f64> {
     let mut figures = point["figures"].as_array().unwrap().iter();
     let is = |one: &&Value| one["figure"] == key && one["percentile"].as_f64() == percentile;
     figures.find(is)?["value"].as_f64()
 }
 
-/// Each size was timed, with times that belong together, or has a reason.
-fn are_consistent(told: &Value) {
-    for point in points(told) {
+/// Checks that each size has consistent times, or a reason why it was not timed.
+fn are_consistent(reported: &Value) {
+    for point in points(reported) {
         let time = |key: &str| figure(point, key, None);
         let Some(least) = time("least_round_trip_ns") else {
             assert!(point["not_measured"]["why"].is_string() && point["samples"] == 0, "{point}");
@@ -39,33 +39,33 @@ fn are_consistent(told: &Value) {
     }
 }
 
-/// The last record shown again is what was `told`, but for its own name.
-fn shown_again_is(far: &Far, mut told: Value) {
+/// Checks that the saved record shows the same document as `reported`, except for its name.
+fn shown_from_record_is(far: &Far, mut reported: Value) {
     let mut show = linerate(far.home.path());
     let output = show.args(["show", "last", "--json"]).output().unwrap();
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(told["parts"][0]["saved"].is_string(), "{told}");
-    told["parts"][0]["saved"] = Value::Null;
-    assert_eq!(shown, told);
+    assert!(reported["parts"][0]["saved"].is_string(), "{reported}");
+    reported["parts"][0]["saved"] = Value::Null;
+    assert_eq!(shown, reported);
 }
 
 #[test]
 fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
     let far = Far::start();
     let output = far.run(&["lat", "--sweep", "size", "-t", "4s", "--json"]);
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("study", &told);
-    are_consistent(&told);
-    let all = bytes(&told);
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("study", &reported);
+    are_consistent(&reported);
+    let all = bytes(&reported);
     assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
-    shown_again_is(&far, told.clone());
+    shown_from_record_is(&far, reported.clone());
     let timed = |point: &&Value| point["samples"].as_u64() > Some(0);
-    let timed = points(&told).iter().filter(timed).count();
-    // A busy machine may leave sizes out.
+    let timed = points(&reported).iter().filter(timed).count();
+    // On a busy machine some sizes may not be timed.
     let code = output.status.code();
-    let complete = told["complete"] == true;
-    assert_eq!(code, Some(if complete { 0 } else { 3 }), "{told}");
-    assert!(timed > 0, "{told}");
+    let complete = reported["complete"] == true;
+    assert_eq!(code, Some(if complete { 0 } else { 3 }), "{reported}");
+    assert!(timed > 0, "{reported}");
 }
 
 #[test]
@@ -73,37 +73,41 @@ fn engines_go_as_far_as_they_carry() {
     let far = Far::start();
     for (engine, last) in [("udp", 65_507), ("connect", 16 << 10)] {
         let output = far.run(&["lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine]);
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("study", &told);
-        are_consistent(&told);
-        assert_eq!(bytes(&told).last(), Some(&last), "{told}");
+        let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits("study", &reported);
+        are_consistent(&reported);
+        assert_eq!(bytes(&reported).last(), Some(&last), "{reported}");
     }
     let mut alone = linerate(far.home.path());
     let args = ["lat", "--engine", "shm", "--sweep", "size", "-t", "1s", "--json", "--no-save"];
-    let told: Value = serde_json::from_slice(&alone.args(args).output().unwrap().stdout).unwrap();
-    are_consistent(&told);
-    assert_eq!((&told["target"], bytes(&told).len()), (&Value::Null, 23));
+    let reported: Value =
+        serde_json::from_slice(&alone.args(args).output().unwrap().stdout).unwrap();
+    are_consistent(&reported);
+    assert_eq!((&reported["target"], bytes(&reported).len()), (&Value::Null, 23));
 }
 
 #[test]
 fn transports_are_timed_beside_each_other_and_one_that_fails_ends_nothing() {
     let far = Far::start();
-    // Nobody lends this host another end: shared memory takes no far end.
+    // For `shm` the program starts the far end itself, so a named far end is refused.
     let args = ["lat", "--engine", "shm,udp,tcp", "--sweep", "size", "-t", "1s", "--json"];
     let output = far.run(&[&args[..], &["--no-save"]].concat());
     let said = words(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("engine shm was not measured"), "{said}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("study", &told);
-    assert_eq!(told["axes"][0]["name"], "engine");
-    let lacks = &points(&told)[0];
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("study", &reported);
+    assert_eq!(reported["axes"][0]["name"], "engine");
+    let lacks = &points(&reported)[0];
     assert_eq!(lacks["values"], serde_json::json!(["shm"]));
     assert!(lacks["not_measured"]["why"].as_str().unwrap().contains("two processes"), "{lacks}");
     for engine in ["udp", "tcp"] {
-        let timed = points(&told).iter().filter(|point| point["values"][0] == engine);
-        assert!(timed.clone().count() > 10, "{engine}: {told}");
-        assert!(timed.clone().any(|point| point["samples"].as_u64() > Some(0)), "{engine}: {told}");
+        let timed = points(&reported).iter().filter(|point| point["values"][0] == engine);
+        assert!(timed.clone().count() > 10, "{engine}: {reported}");
+        assert!(
+            timed.clone().any(|point| point["samples"].as_u64() > Some(0)),
+            "{engine}: {reported}"
+        );
     }
     let refused = ended(&["lat", "127.0.0.1", "--engine", "tcp,pigeon"]);
     assert_eq!(refused.0, Some(2), "{}", refused.1);
@@ -112,9 +116,9 @@ fn transports_are_timed_beside_each_other_and_one_that_fails_ends_nothing() {
 #[test]
 fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
     let refused = |args: &[&str], hint: &str| {
-        let (code, told) = ended(&[&["lat"], args].concat());
+        let (code, reported) = ended(&[&["lat"], args].concat());
         assert_eq!(code, Some(2), "{args:?}");
-        assert!(told.contains(&format!("hint: {hint}")), "{told}");
+        assert!(reported.contains(&format!("hint: {hint}")), "{reported}");
     };
     let sweep = ["127.0.0.1", "--sweep", "size"];
     let with = |more: &[&'static str]| [&sweep[..], more].concat();
@@ -132,9 +136,9 @@ fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
         "--engine tcp has it",
     );
     let tiny = ["lat", "127.0.0.1", "--pattern", "write-write-read", "--size", "1B"];
-    let (code, told) = ended(&tiny);
+    let (code, reported) = ended(&tiny);
     assert_eq!(code, Some(2));
-    assert!(told.contains("cannot be sent in two writes"), "{told}");
+    assert!(reported.contains("cannot be sent in two writes"), "{reported}");
 }
 
 #[test]
@@ -142,7 +146,7 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     let far = Far::start();
     let args = ["lat", "--sweep", "size", "-t", "30s", "--json"];
     let mut run = Started::new(&mut far.command(&args));
-    // The first pass times each size once; the first round follows in the same order.
+    // A first pass times each size once; then the rounds follow, in the same order.
     for words in
         ["round trips of 2 B", "round trips of 2 B", "round trips of 4 B", "round trips of 8 B"]
     {
@@ -151,15 +155,15 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     run.signal(Signal::INT);
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("study", &told);
-    assert_eq!(told["parts"][0]["ended_early"], "interrupted");
-    assert!(points(&told)[0]["samples"].as_u64() > Some(0), "{told}");
-    assert_eq!(points(&told)[22]["not_measured"]["why"], "the sweep ended before");
-    shown_again_is(&far, told);
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("study", &reported);
+    assert_eq!(reported["parts"][0]["ended_early"], "interrupted");
+    assert!(points(&reported)[0]["samples"].as_u64() > Some(0), "{reported}");
+    assert_eq!(points(&reported)[22]["not_measured"]["why"], "the sweep ended before");
+    shown_from_record_is(&far, reported);
 }
 
-/// Left to `./test.sh --long`.
+/// Tests that only `./test.sh --long` runs.
 mod long {
     use super::*;
 
@@ -174,13 +178,13 @@ mod long {
             diff.args(["diff", before, after, "--json"]).output().unwrap()
         };
         let output = diff("note:a", "note:b");
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("diff", &told);
-        let rows = told["rows"].as_array().unwrap();
+        let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits("diff", &reported);
+        let rows = reported["rows"].as_array().unwrap();
         let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
-        assert!(rows.iter().any(has_ratio), "{told}");
-        assert!(rows.iter().all(|row| row["size_bytes"].is_u64()), "{told}");
-        assert_eq!(told["figures"].as_array().unwrap().len(), 0);
+        assert!(rows.iter().any(has_ratio), "{reported}");
+        assert!(rows.iter().all(|row| row["size_bytes"].is_u64()), "{reported}");
+        assert_eq!(reported["figures"].as_array().unwrap().len(), 0);
         let refused = diff("note:a", "note:c");
         let why = words(&refused.stderr);
         assert_eq!(refused.status.code(), Some(3), "{why}");
@@ -192,11 +196,14 @@ mod long {
         let far = Far::start();
         let two = ["lat", "-t", "1s", "--pattern", "write-write-read"];
         for (more, is_delayed) in [(&["--nodelay=false"][..], true), (&[], false)] {
-            let Some(told) = far.json(&[&two[..], more].concat(), "lat") else {
+            let Some(reported) = far.json(&[&two[..], more].concat(), "lat") else {
                 return;
             };
-            assert_eq!((&told["nagle"], &told["two_writes"]), (&is_delayed.into(), &true.into()));
-            assert_eq!(told["delayed_ns"].is_u64(), is_delayed, "{told}");
+            assert_eq!(
+                (&reported["nagle"], &reported["two_writes"]),
+                (&is_delayed.into(), &true.into())
+            );
+            assert_eq!(reported["delayed_ns"].is_u64(), is_delayed, "{reported}");
         }
     }
 

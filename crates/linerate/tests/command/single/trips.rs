@@ -2,37 +2,41 @@
 
 use super::*;
 
-/// All due round trips are timed, answered or not: as many as fit into the measured time, which ends as late as
-/// the machine makes it.
-fn due_is_timed(told: &Value) {
-    let number = |key: &str| told[key].as_f64().unwrap();
+/// Checks that round trips are timed for all messages that were due, answered or not, within the measured time. A slow
+/// machine may end that time late.
+fn due_is_timed(reported: &Value) {
+    let number = |key: &str| reported[key].as_f64().unwrap();
     let due = number("measured_ns") / number("interval_ns");
-    assert!(number("samples") >= due / 2.0, "{due}: {told}");
-    let asked = number("asked_per_sec") * number("interval_ns");
-    assert!((asked / 1e9 - 1.0).abs() < 1e-6, "{told}");
-    assert_eq!(told["unanswered"], 0);
+    assert!(number("samples") >= due / 2.0, "{due}: {reported}");
+    let requested = number("requested_per_sec") * number("interval_ns");
+    assert!((requested / 1e9 - 1.0).abs() < 1e-6, "{reported}");
+    assert_eq!(reported["unanswered"], 0);
 }
 
-/// Options of `lat`: whether each loop waits for answers or keeps to a schedule, and blocks or polls.
+/// Options of `lat`: a closed loop waits for answers, an open loop keeps to a schedule; a busy one polls instead of
+/// sleeping.
 const CLOSED: [&str; 3] = ["lat", "-t", "1s"];
 const CLOSED_BUSY: [&str; 4] = ["lat", "-t", "1s", "--busy-poll"];
 const OPEN: [&str; 5] = ["lat", "-t", "1s", "--rate", "500"];
 const OPEN_BUSY: [&str; 6] = ["lat", "-t", "1s", "--rate", "500", "--busy-poll"];
-/// Between two round trips of the open loops, in nanoseconds.
+/// Time between two messages of the open loops, in nanoseconds.
 const INTERVAL: u64 = 2_000_000;
 
-/// Checks the document of round trips by connection.
+/// Checks the document of round trips over a TCP connection.
 fn are_timed(far: &Far, args: &[&str], interval: Option<u64>, busy: bool) {
-    let Some(told) = far.json(args, "lat") else {
+    let Some(reported) = far.json(args, "lat") else {
         return;
     };
-    assert_eq!((&told["interval_ns"], &told["busy_poll"]), (&interval.into(), &busy.into()));
-    let samples = told["samples"].as_u64().unwrap();
+    assert_eq!(
+        (&reported["interval_ns"], &reported["busy_poll"]),
+        (&interval.into(), &busy.into())
+    );
+    let samples = reported["samples"].as_u64().unwrap();
     match interval {
-        None => assert!(samples > 0, "{told}"),
-        Some(_) => due_is_timed(&told),
+        None => assert!(samples > 0, "{reported}"),
+        Some(_) => due_is_timed(&reported),
     }
-    let histogram = told["histogram"].as_array().unwrap();
+    let histogram = reported["histogram"].as_array().unwrap();
     let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
     assert_eq!(counted, samples);
 }
@@ -44,26 +48,26 @@ fn lat_times_round_trips_closed_and_open_blocking_and_busy() {
     let large = [&OPEN_BUSY[..], &["--size", "100KiB"]].concat();
     are_timed(&far, &large, Some(INTERVAL), true);
     let beside = [&CLOSED[..], &["--beside", "forward"]].concat();
-    let Some(told) = far.json(&beside, "lat") else {
+    let Some(reported) = far.json(&beside, "lat") else {
         return;
     };
-    assert!(told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0, "{told}");
+    assert!(reported["beside"][0]["goodput_bps"].as_u64().unwrap() > 0, "{reported}");
 }
 
 /// Checks the document of round trips by datagrams.
 fn are_timed_by_datagrams(far: &Far, args: &[&str]) {
-    let Some(told) = far.json(&[args, &["--engine", "udp"]].concat(), "lat") else {
+    let Some(reported) = far.json(&[args, &["--engine", "udp"]].concat(), "lat") else {
         return;
     };
-    assert_eq!(told["engine"], "udp");
-    let [samples, lost] = ["samples", "lost"].map(|key| told[key].as_u64().unwrap());
-    assert!(samples > 10 && lost <= samples, "{told}");
-    // A median needs ten samples on either side.
+    assert_eq!(reported["engine"], "udp");
+    let [samples, lost] = ["samples", "lost"].map(|key| reported[key].as_u64().unwrap());
+    assert!(samples > 10 && lost <= samples, "{reported}");
+    // A median needs ten samples on either side of it.
     let p50 = |of: &Value| of["percentiles"][0]["ns"].as_u64();
-    assert!(p50(&told["unread"]) < p50(&told) || samples < 20, "{told}");
-    let histogram = told["unread"]["histogram"].as_array().unwrap();
+    assert!(p50(&reported["unread"]) < p50(&reported) || samples < 20, "{reported}");
+    let histogram = reported["unread"]["histogram"].as_array().unwrap();
     let counted: u64 = histogram.iter().map(|bin| bin[1].as_u64().unwrap()).sum();
-    assert_eq!(counted, samples - told["unanswered"].as_u64().unwrap());
+    assert_eq!(counted, samples - reported["unanswered"].as_u64().unwrap());
 }
 
 #[test]
@@ -73,15 +77,15 @@ fn lat_by_datagrams_tells_what_was_lost_and_how_long_answers_were_unread() {
     are_timed_by_datagrams(&far, &CLOSED_BUSY);
     let beside = ["--beside", "forward", "-P", "2", "--pacing", "4Mbit/s"];
     let args = [&CLOSED[..], &beside, &["--engine", "udp"]].concat();
-    let Some(told) = far.json(&args, "lat") else {
+    let Some(reported) = far.json(&args, "lat") else {
         return;
     };
-    let load = &told["beside"][0];
+    let load = &reported["beside"][0];
     assert_eq!((&load["streams"], &load["pacing_bps"]), (&2.into(), &4_000_000.into()));
-    assert!(load["goodput_bps"].as_u64().unwrap() > 0, "{told}");
+    assert!(load["goodput_bps"].as_u64().unwrap() > 0, "{reported}");
 }
 
-/// Round trips during which the server does nothing for a while, so long after they began.
+/// Round trips during which the server is stopped for the time `stall`, beginning `after` they started.
 fn stalled(far: &Far, args: &[&str], after: Duration, stall: Duration) -> Result<Value, String> {
     let args = [&["lat", "-t", "4s", "--json"], args].concat();
     let mut run = Started::new(&mut far.command(&args));
@@ -91,26 +95,27 @@ fn stalled(far: &Far, args: &[&str], after: Duration, stall: Duration) -> Result
     thread::sleep(stall);
     far.server.signal(Signal::CONT);
     let output = run.end();
-    let told = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    // A rate that was not achieved ends with 3 as well.
-    went_as_asked(&output, &told).map(|()| told)
+    let reported = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    // If the requested rate was not reached, the exit code is 3 too.
+    went_as_requested(&output, &reported).map(|()| reported)
 }
 
-/// The 99.9th percentile in nanoseconds.
-fn rare(told: &Value) -> f64 {
-    let percentiles = told["percentiles"].as_array().unwrap();
+/// The 99.9th percentile of round trips, in nanoseconds.
+fn rare(reported: &Value) -> f64 {
+    let percentiles = reported["percentiles"].as_array().unwrap();
     let found = percentiles.iter().find(|p| p["percent"] == 99.9);
     found.unwrap()["ns"].as_f64().unwrap()
 }
 
-/// Whether these percentiles show a stall in the open loop alone. A machine that stood still shows in either.
+/// Whether these percentiles show a stall in the open loop and not in the closed loop. If the machine itself stood
+/// still, both may show it.
 fn shows_in_open_alone([open, closed]: [f64; 2], stall: Duration) -> Result<(), String> {
     let half = stall.as_nanos() as f64 / 2.0;
     let shows = open > half && closed < half;
     shows.then_some(()).ok_or_else(|| format!("open {open}, closed {closed} ns"))
 }
 
-/// Planted: a stall that either loop shows, and one that none does.
+/// Planted: a stall that both loops show, and one that neither shows.
 #[test]
 fn a_stall_that_both_loops_or_none_show_is_refused() {
     let shows = |percentiles| shows_in_open_alone(percentiles, Duration::from_millis(200));
@@ -124,12 +129,12 @@ fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
     let far = Far::start();
     let args = ["lat", "-t", "1s", "--engine", "connect"];
     let small = [&args[..], &["--size", "1B"]].concat();
-    let Some(told) = far.json(&small, "lat") else {
+    let Some(reported) = far.json(&small, "lat") else {
         return;
     };
-    let number = |key: &str| told[key].as_f64().unwrap();
+    let number = |key: &str| reported[key].as_f64().unwrap();
     assert!(number("samples") > 10.0 && number("answered_per_sec") > 10.0);
-    assert_eq!((&told["lost"], &told["size_bytes"]), (&0.into(), &1.into()));
+    assert_eq!((&reported["lost"], &reported["size_bytes"]), (&0.into(), &1.into()));
     let page = String::from_utf8(far.run(&args).stdout).unwrap();
     assert!(page.contains("connections with 64 B there and back"), "{page}");
     assert!(page.contains("connections a second, one after another"), "{page}");
@@ -139,8 +144,8 @@ fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
         (&["--size", "1MiB"], "16 KiB"),
     ] {
         let output = far.run(&[&args[..], more].concat());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && told.contains(why), "{told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && reported.contains(why), "{reported}");
     }
 }
 
@@ -158,16 +163,16 @@ mod long {
 
     #[test]
     fn a_stall_that_covers_the_end_is_seen_in_either_loop() {
-        // Time that does not count and time that does end in the middle of it.
+        // The washout of 1 s and the measured time of 4 s end in the middle of the stall.
         let (after, stall) = (Duration::from_secs(4), Duration::from_millis(1500));
         let far = Far::start();
         for args in [&["--rate", "5000"][..], &[]] {
-            let told = ask(&far.turn, || stalled(&far, args, after, stall));
-            let Some(told) = told else {
+            let reported = ask(&far.turn, || stalled(&far, args, after, stall));
+            let Some(reported) = reported else {
                 return;
             };
-            let most = told["most_ns"].as_f64().unwrap();
-            assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {told}");
+            let most = reported["most_ns"].as_f64().unwrap();
+            assert!(most > stall.as_nanos() as f64 / 2.0, "{args:?}: {reported}");
         }
     }
 
@@ -175,7 +180,7 @@ mod long {
     fn an_open_loop_shows_a_stall_of_the_server_that_a_closed_one_hides() {
         let far = Far::start();
         let stall = Duration::from_millis(200);
-        // In the middle of the time that counts.
+        // The stall begins in the middle of the time that counts.
         let after = Duration::from_secs(3);
         ask(&far.turn, || {
             let open = stalled(&far, &["--rate", "5000"], after, stall)?;
@@ -190,16 +195,16 @@ mod long {
         let args = ["lat", "-t", "1s", "--rate", "1000000", "--size", "16KiB"];
         let output = far.run(&[&args[..], &["--json"]].concat());
         assert_eq!(output.status.code(), Some(3));
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("lat", &told);
-        let number = |key: &str| told[key].as_f64().unwrap();
-        assert_eq!(told["complete"], false);
+        let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits("lat", &reported);
+        let number = |key: &str| reported[key].as_f64().unwrap();
+        assert_eq!(reported["complete"], false);
         let due = number("measured_ns") / number("interval_ns");
-        assert!(number("samples") >= due / 2.0, "{told}");
-        // Perhaps none of them is answered: messages due in the wash-out are sent first.
+        assert!(number("samples") >= due / 2.0, "{reported}");
+        // Possibly none of them is answered, because messages that were due in the washout are sent first.
         assert!(number("unanswered") > 0.0 && number("unanswered") <= number("samples"));
-        assert!(number("answered_per_sec") < number("asked_per_sec"));
-        let why = told["unknown"].to_string();
+        assert!(number("answered_per_sec") < number("requested_per_sec"));
+        let why = reported["unknown"].to_string();
         assert!(why.contains("1000000 a second were requested"), "{why}");
         let page = String::from_utf8(far.run(&args).stdout).unwrap();
         assert!(page.contains("1000000 a second requested"), "{page}");

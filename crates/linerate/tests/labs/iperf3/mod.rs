@@ -1,5 +1,5 @@
-//! Debian's iperf3 against `linerate serve --iperf3`, and `linerate bw` against its server: both
-//! sides must count the same.
+//! Debian's iperf3 as a client of `linerate serve --iperf3`, and `linerate bw` with an iperf3 server: both sides must
+//! count the same bytes.
 #[path = "datagrams.rs"]
 mod datagrams;
 #[path = "vanished.rs"]
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Long enough for anything that should happen at all.
+/// Time limit of waits, long enough for everything that should happen.
 const LONG: Duration = Duration::from_secs(30);
 
 fn linerate(home: &Path) -> Command {
@@ -26,7 +26,7 @@ fn linerate(home: &Path) -> Command {
     command
 }
 
-/// An address that every machine has.
+/// The loopback address that every machine has.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// The loopback addresses that this machine has: some are built without IPv6.
@@ -36,7 +36,7 @@ fn loopbacks() -> Vec<IpAddr> {
     std::iter::once(HERE).chain(has_six.then_some(six)).collect()
 }
 
-/// A program that ends with the test.
+/// A process that is killed when the test ends.
 struct Running(Child);
 
 impl Running {
@@ -45,7 +45,7 @@ impl Running {
         Self(quiet.spawn().unwrap())
     }
 
-    /// Asks it to end; its exit code.
+    /// Ends the process by SIGTERM; returns its exit code.
     fn end(mut self) -> Option<i32> {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
@@ -60,10 +60,10 @@ impl Drop for Running {
     }
 }
 
-/// The output of `bw` where an iperf3 server is not there yet, or is still busy with the previous test.
+/// Words in the output of `bw` while an iperf3 server does not listen yet, or is busy with the previous test.
 const ABSENT: &[&str] = &["connection refused", "busy with another test"];
 
-/// Runs it again until whoever serves is there.
+/// Repeats `run` while its output has one of the words in `absent`.
 fn patient(mut run: impl FnMut() -> Output, absent: &[&str]) -> Output {
     let end = Instant::now() + LONG;
     loop {
@@ -77,7 +77,7 @@ fn patient(mut run: impl FnMut() -> Output, absent: &[&str]) -> Output {
     }
 }
 
-/// Most bytes that may be on the way when the time is up: both buffers at their largest, and a call that was not
+/// Most bytes that may be in flight when the time is over: both buffers at their largest, and a call that was not
 /// counted yet.
 fn on_the_way(streams: u64) -> u64 {
     let largest = |name: &str| {
@@ -88,10 +88,10 @@ fn on_the_way(streams: u64) -> u64 {
     streams * (largest("tcp_wmem") + largest("tcp_rmem") + (1 << 20))
 }
 
-/// Whether two counts of the same are alike: what is on the way when the time is up, and no more, parts them. A client
-/// of iperf3 that gets its CPU late sends on meanwhile, which nobody counts.
+/// Whether the bytes sent and received differ by no more than may be in flight at the end. An iperf3 client that gets
+/// its CPU late may send more, which nobody counts: then this is an `Err`.
 fn alike([sent, received]: [u64; 2], streams: u64) -> Result<(), String> {
-    // It counts a write when the call has returned, and its last one may not have.
+    // iperf3 counts a write when the call returns, and its last call may not have returned.
     assert!(received > 0 && received <= sent + streams * (1 << 20), "{received} of {sent}");
     let most = on_the_way(streams);
     (sent.saturating_sub(received) <= most)
@@ -99,11 +99,12 @@ fn alike([sent, received]: [u64; 2], streams: u64) -> Result<(), String> {
         .ok_or_else(|| format!("{received} of {sent}, {most} on the way"))
 }
 
-/// Share of a second by which both sides of a `bw` test may begin and end to count at different times: each has
-/// its own clock, and a thread that reads it.
+/// Seconds by which the two sides of a `bw` test may begin and end to count at different times: each has its own clock,
+/// and a thread that reads it.
 const APART: f64 = 0.2;
 
-/// The same of a direction that `bw` has measured, whose ends count for a time of their own each.
+/// Whether the bytes that the two ends of a `bw` test counted differ by no more than those in flight and those of
+/// [`APART`].
 fn alike_apart(way: &Value, direction: &str, streams: u64) -> Result<(), String> {
     let ends = match direction {
         "forward" => ["near", "far"],
@@ -113,7 +114,7 @@ fn alike_apart(way: &Value, direction: &str, streams: u64) -> Result<(), String>
     let seconds = way[ends[0]]["time_ns"].as_f64().unwrap() / 1e9;
     assert!(received > 0, "{way}");
     let most = on_the_way(streams) + (sent as f64 / seconds * APART) as u64;
-    // What was received in a ramp does not count here, and was sent there.
+    // Bytes received during the ramp do not count at the receiver, but were counted at the sender.
     let ramp = way["ramp_ns"].as_u64() > Some(0);
     let missing = sent.saturating_sub(received);
     let apart = if ramp { 0 } else { missing };
@@ -122,7 +123,7 @@ fn alike_apart(way: &Value, direction: &str, streams: u64) -> Result<(), String>
         .ok_or_else(|| format!("{received} of {sent}, {most} may differ"))
 }
 
-/// Planted: half of it was not counted.
+/// Planted: the far end counted half of the bytes, or half as many more.
 #[test]
 fn counts_of_bw_that_differ_by_half_are_not_alike() {
     let way = |received: u64| {
@@ -134,18 +135,18 @@ fn counts_of_bw_that_differ_by_half_are_not_alike() {
     assert!(alike_apart(&way(30 << 30), "forward", 1).is_err());
 }
 
-/// The share of what a pace allows that is never sent.
+/// Share of the pace that a sender never reaches.
 const PACE_MOST: f64 = 1.25;
 
-/// Whether this share of what a pace allows was sent. A busy machine may not reach the pace; it never exceeds it, and an
-/// omitted second would be half as much again.
+/// Checks the share of a pace that was sent. A busy machine may send less, which is an `Err`. It never sends more: an
+/// omitted second that counts would make the share 1.5.
 fn is_paced(share: f64) -> Result<(), String> {
     assert!(share < PACE_MOST, "{share} of the pace");
     let reached = share >= 0.4;
     reached.then_some(()).ok_or_else(|| format!("{share} of the pace"))
 }
 
-/// Planted: too little, and an omitted second that counts.
+/// Planted: too small a share, and an omitted second that counts.
 #[test]
 #[should_panic(expected = "1.5 of the pace")]
 fn what_exceeds_a_pace_is_never_forgiven() {
@@ -153,7 +154,7 @@ fn what_exceeds_a_pace_is_never_forgiven() {
     let _ = is_paced(1.5);
 }
 
-/// Planted: more is missing than can be on the way.
+/// Planted: more bytes are missing than can be in flight.
 #[test]
 fn counts_that_differ_by_more_than_the_buffers_hold_are_not_alike() {
     let (sent, most) = (10 << 30, on_the_way(1));
@@ -161,10 +162,10 @@ fn counts_that_differ_by_more_than_the_buffers_hold_are_not_alike() {
     assert!(alike([sent, sent - most - 1], 1).is_err());
 }
 
-/// A load of `linerate bw`: its direction, its streams, and whether the receiver discards.
+/// A load of `linerate bw`: its direction, its number of streams, and whether the receiver uses `--discard`.
 type BwLoad = (&'static str, u64, bool);
 
-/// Whether `linerate bw` and a server of iperf3 count the same under each of these loads.
+/// Checks that `linerate bw` and an iperf3 server count the same bytes under each of these loads.
 fn bw_counts_as_a_server(loads: &[BwLoad]) {
     if !has("iperf3") {
         return;
@@ -183,14 +184,14 @@ fn bw_counts_as_a_server(loads: &[BwLoad]) {
             let output = patient(|| linerate(home.path()).args(&args).output().unwrap(), ABSENT);
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(0), "{words}");
-            let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-            fits("bw", &told);
-            let way = &told["directions"][direction];
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            fits("bw", &report);
+            let way = &report["directions"][direction];
             assert_eq!(way["discarded"], discards);
             assert!(way["retransmits"].is_u64());
-            assert_eq!(told["complete"], true);
+            assert_eq!(report["complete"], true);
             assert!(way["goodput_bps"].as_u64().unwrap() > 0);
-            // The receiver is read each tenth of a second where that is this end.
+            // If this end is the receiver, it is read ten times a second.
             let parts = way["intervals"].as_array().unwrap();
             assert_eq!(parts.is_empty(), direction == "forward", "{way}");
             assert!(way["near"]["cpu_ns_per_byte"].as_f64() > Some(0.0), "{way}");
@@ -200,7 +201,7 @@ fn bw_counts_as_a_server(loads: &[BwLoad]) {
     }
 }
 
-/// What `bw` prints of a test with a server of iperf3, with these arguments.
+/// The stdout of `bw` for a test with an iperf3 server, with these arguments.
 fn measured(args: &[&str]) -> String {
     let home = TempDir::new().unwrap();
     let [port] = free_ports();
@@ -223,8 +224,8 @@ fn a_test_with_a_server_of_iperf3_leaves_a_record_and_is_streamed() {
         return;
     }
     let _turn = turn();
-    let told: Value = serde_json::from_str(&measured(&["--json", "--with-record"])).unwrap();
-    let record = &told["record"];
+    let report: Value = serde_json::from_str(&measured(&["--json", "--with-record"])).unwrap();
+    let record = &report["record"];
     assert_eq!(record["hosts"].as_array().unwrap().len(), 1, "of the far one nothing is read");
     let ends = record["steps"][0]["ends"].as_array().unwrap();
     let rows = |end: usize, source: &str| -> Vec<usize> {
@@ -232,7 +233,7 @@ fn a_test_with_a_server_of_iperf3_leaves_a_record_and_is_streamed() {
         let of = tables.filter(|table| table["source"] == source);
         of.map(|table| table["at"].as_array().unwrap().len()).collect()
     };
-    // This end is sampled, the other one reports sums.
+    // The counters of this end are sampled; the iperf3 server reports only sums.
     assert!(rows(0, "tcp")[0] > 5 && rows(0, "thread")[0] > 5);
     assert_eq!((rows(1, "worker"), rows(1, "process")), (vec![2], vec![2]));
     assert!(ends[1]["congestion"].is_string());
@@ -253,17 +254,17 @@ fn many_streams_share_threads_so_that_a_test_can_end_in_time() {
     let turn = turn();
     for direction in ["forward", "reverse"] {
         let all = || {
-            let told = measured(&["--json", "--with-record", "-P", "128", "-d", direction]);
-            let told: Value = serde_json::from_str(&told).unwrap();
-            assert_eq!((&told["complete"], &told["streams"]), (&true.into(), &128.into()));
-            let ends = &told["record"]["steps"][0]["ends"];
+            let report = measured(&["--json", "--with-record", "-P", "128", "-d", direction]);
+            let report: Value = serde_json::from_str(&report).unwrap();
+            assert_eq!((&report["complete"], &report["streams"]), (&true.into(), &128.into()));
+            let ends = &report["record"]["steps"][0]["ends"];
             let threads = ends[0]["tables"].as_array().unwrap().iter();
             let threads = threads.filter(|table| table["source"] == "worker").count();
             let cpus = thread::available_parallelism().unwrap().get();
             assert_eq!(threads, cpus.min(64));
             let streams = ends[0]["totals"].as_array().unwrap();
             assert_eq!(streams.len(), 128);
-            // A server that gets no CPU reports nothing.
+            // A server that gets no CPU time may report no stream.
             match ends[1]["totals"].as_array().unwrap().len() {
                 0 => Err("the server reported no stream".to_owned()),
                 reported => Ok(reported),
@@ -278,9 +279,9 @@ fn bw_and_a_server_of_iperf3_count_the_same() {
     bw_counts_as_a_server(&[("forward", 1, false), ("reverse", 4, false), ("reverse", 1, true)]);
 }
 
-/// Tests that end by an amount: the bytes sent and received must match it.
+/// Checks tests that end after a number of bytes: the bytes sent and received must match it.
 fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
-    // Where the client names the amount, both ends count that many bytes, rounded up to a whole block.
+    // If the client sends, both ends count this number of bytes, rounded up to a whole block.
     for (args, wanted) in [
         (&["-n", "200M"][..], 200 << 20),
         (&["-k", "1000"], 1000 << 17),
@@ -290,7 +291,7 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
     ] {
         assert_eq!(measured(args), [wanted; 2], "{args:?}");
     }
-    // A client that receives ends the test once it has enough; the server sends whole blocks.
+    // A client that receives ends the test once it has enough bytes; the server sends whole blocks.
     for streams in ["1", "4"] {
         let [sent, received] = measured(&["-n", "1000000", "-R", "-P", streams]);
         assert!(
@@ -298,7 +299,8 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
             "{streams}: {received} of {sent}"
         );
     }
-    // A client that receives counts its reads, of part of a block each: it ends the test early, or in time.
+    // With `-k`, a client that receives counts its reads as blocks, though each reads only a part of one: it ends the
+    // test early, or in time.
     for args in [&["-k", "5", "-R"][..], &["-k", "1000", "-R", "-P", "4"]] {
         let wanted = args[1].parse::<u64>().unwrap() << 17;
         let [sent, received] = measured(args);
@@ -309,13 +311,13 @@ fn amounts_are_met(measured: &dyn Fn(&[&str]) -> [u64; 2]) {
     }
 }
 
-/// `linerate serve` with iperf3's port, for clients of iperf3.
+/// `linerate serve` with a port for iperf3 clients.
 struct Served {
     server: Running,
     address: String,
     port: String,
     _home: TempDir,
-    /// Given back once the server has ended.
+    /// Released once the server has ended.
     turn: Turn,
 }
 
@@ -343,30 +345,30 @@ impl Served {
         command
     }
 
-    /// The document of a client with these arguments.
-    fn told(&self, args: &[&str]) -> Value {
+    /// The JSON document of an iperf3 client with these arguments.
+    fn result_of(&self, args: &[&str]) -> Value {
         let run = || self.client(args).arg("-J").output().unwrap();
         let output = patient(run, &["Connection refused"]);
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Bytes that were sent and received.
+    /// Bytes that were sent and received in the test of a client.
     fn measured(&self, args: &[&str]) -> [u64; 2] {
-        let told = self.told(args);
-        assert_eq!(told.get("error"), None, "{args:?}");
-        ["sum_sent", "sum_received"].map(|side| told["end"][side]["bytes"].as_u64().unwrap())
+        let report = self.result_of(args);
+        assert_eq!(report.get("error"), None, "{args:?}");
+        ["sum_sent", "sum_received"].map(|side| report["end"][side]["bytes"].as_u64().unwrap())
     }
 
     fn refused(&self, args: &[&str]) -> String {
-        self.told(args)["error"].as_str().unwrap().to_owned()
+        self.result_of(args)["error"].as_str().unwrap().to_owned()
     }
 
-    /// Checks that both ends count the same for a client with these arguments and this many streams.
+    /// Checks that both ends count the same bytes for a client with these arguments and this many streams.
     fn counts_alike(&self, args: &[&str], streams: u64) {
         ask(&self.turn, || alike(self.measured(args), streams));
     }
 
-    /// Whether whoever sends keeps a pace of 400 Mb/s for 2 s, and what is omitted does not count.
+    /// Checks that the sender keeps a pace of 400 Mb/s for 2 s, and that an omitted second does not count.
     fn keeps_its_pace(&self, args: &[&str]) {
         let args = [args, &["-b", "400M"]].concat();
         ask(&self.turn, || {
@@ -376,21 +378,21 @@ impl Served {
     }
 }
 
-/// Both directions of a client that sends and receives at once.
+/// Checks that both ends count the same bytes in both directions of a client that sends and receives at once.
 fn both_ways_count_alike(served: &Served) {
-    let bytes = |told: &Value, side: &str| told["end"][side]["bytes"].as_u64().unwrap();
+    let bytes = |report: &Value, side: &str| report["end"][side]["bytes"].as_u64().unwrap();
     for args in [&["--bidir", "-t", "1"][..], &["--bidir", "-t", "1", "-P", "3"]] {
         let streams = if args.len() > 3 { 3 } else { 1 };
         ask(&served.turn, || {
-            let told = served.told(args);
-            assert_eq!(told.get("error"), None, "{args:?}");
+            let report = served.result_of(args);
+            assert_eq!(report.get("error"), None, "{args:?}");
             let both = [
                 ["sum_sent", "sum_received"],
                 ["sum_sent_bidir_reverse", "sum_received_bidir_reverse"],
             ];
             both.iter().try_for_each(|sides| {
-                let counted = sides.map(|side| bytes(&told, side));
-                // Who gets its CPU late may send nothing for a while, but not for a second.
+                let counted = sides.map(|side| bytes(&report, side));
+                // A sender that gets its CPU late may send nothing for a while, but not for a whole second.
                 assert!(counted[1] > 0, "{args:?}: {counted:?}");
                 alike(counted, streams)
             })
@@ -455,10 +457,10 @@ fn a_server_that_is_killed_in_mid_test_loses_nothing_that_was_measured() {
     }
 }
 
-/// Whether somebody has a connection to a port of this machine.
+/// Whether a program has an established connection to a TCP port of this machine.
 fn is_called(port: u16) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    // The far address of an established one (01).
+    // The far address of a connection in state 01, which is established.
     sockets.contains(&format!(":{port:04X} 01 "))
 }
 
@@ -490,10 +492,10 @@ fn killed_in_mid_test(engine: &str) {
     let output = patient(run, ABSENT);
     killer.join().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("bw", &told);
-    assert_eq!(told["complete"], false);
-    let way = &told["directions"]["forward"];
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("bw", &report);
+    assert_eq!(report["complete"], false);
+    let way = &report["directions"]["forward"];
     assert_eq!(way["goodput_bps"], Value::Null);
     assert_eq!(way["datagrams"], Value::Null);
     assert!(way["near"]["bytes"].as_u64().unwrap() > 0);

@@ -1,9 +1,10 @@
-//! A path on which large packets vanish: what `bw` says of a test with an iperf3 server, and of one with linerate.
+//! A path on which large packets vanish: what `bw` reports of a test with an iperf3 server, and with linerate.
 
 use super::*;
 use crate::lab::{self, Given};
 
-/// Waits until a server is there, and prints the document of `bw` with it. The first argument is its address.
+/// A shell script that waits until a server listens, and prints the document of `bw` for it. Its first argument is the
+/// server.
 const MEASURED: &str = r#"
 target=$1; shift; n=0
 until out=$("$PROGRAM" bw "$target" --json --quiet -t 2s "$@"); [ -n "$out" ] || [ $n -gt 100 ]; do
@@ -12,7 +13,7 @@ done
 printf '%s' "$out"
 "#;
 
-/// The document of `bw` in a lab with a fault and an iperf3 server at the far end.
+/// The document of `bw` in a lab with a fault, with an iperf3 server on the far host.
 fn measured(turn: &Turn, fault: &str, args: &[&str]) -> Given<Value> {
     let home = TempDir::new().unwrap();
     let script = MEASURED.replace("target=$1", "target=iperf3://$1");
@@ -20,9 +21,9 @@ fn measured(turn: &Turn, fault: &str, args: &[&str]) -> Given<Value> {
     lab::document(turn, home.path(), &[&lab[..], args].concat())
 }
 
-/// Gaps that name a path on which packets vanish.
-fn named(told: &Value) -> Vec<&Value> {
-    let gaps = told["unknown"].as_array().unwrap().iter();
+/// The gaps in a document that name vanished packets.
+fn named(reported: &Value) -> Vec<&Value> {
+    let gaps = reported["unknown"].as_array().unwrap().iter();
     gaps.filter(|gap| gap["hint"].as_str().unwrap().contains("mtu-black-hole")).collect()
 }
 
@@ -39,17 +40,20 @@ fn a_path_on_which_large_packets_vanish_is_named_with_the_command_that_tells() {
         ("black-hole:1400,forward", &udp, "forward", "near"),
     ] {
         ask(&turn, || {
-            let Some(told) = measured(&turn, fault, args)? else {
+            let Some(reported) = measured(&turn, fault, args)? else {
                 return Ok(());
             };
-            fits("bw", &told);
-            assert_eq!(told["directions"][way]["goodput_bps"], 0, "{told}");
-            let named = named(&told);
+            fits("bw", &reported);
+            assert_eq!(reported["directions"][way]["goodput_bps"], 0, "{reported}");
+            let named = named(&reported);
             let hint = named.first().map_or("", |gap| gap["hint"].as_str().unwrap());
-            assert!(hint.contains(&format!("on the {host} host `ping -M do -s 1472 ")), "{told}");
+            assert!(
+                hint.contains(&format!("on the {host} host `ping -M do -s 1472 ")),
+                "{reported}"
+            );
             if args.contains(&"udp") {
-                let lost = &told["directions"][way]["datagrams"]["lost_share"];
-                assert_eq!(lost, 1.0, "{told}");
+                let lost = &reported["directions"][way]["datagrams"]["lost_share"];
+                assert_eq!(lost, 1.0, "{reported}");
             }
             Ok(())
         });
@@ -63,19 +67,19 @@ fn a_path_on_which_they_pass_names_nothing() {
     }
     let turn = turn();
     for args in [
-        // The other direction is free.
+        // In the other direction no packets vanish.
         &["-d", "reverse"][..],
         &["--engine", "udp", "--pacing", "5Mbit/s", "--write-size", "1000B"],
         &["--mss", "1000"],
     ] {
         ask(&turn, || {
-            let Some(told) = measured(&turn, "black-hole:1400,forward", args)? else {
+            let Some(reported) = measured(&turn, "black-hole:1400,forward", args)? else {
                 return Ok(());
             };
-            let directions = told["directions"].as_object().unwrap();
+            let directions = reported["directions"].as_object().unwrap();
             let way = directions.values().find(|way| !way.is_null()).unwrap();
-            assert!(way["goodput_bps"].as_u64() > Some(0), "{args:?}: {told}");
-            assert_eq!(named(&told), Vec::<&Value>::new(), "{args:?}");
+            assert!(way["goodput_bps"].as_u64() > Some(0), "{args:?}: {reported}");
+            assert_eq!(named(&reported), Vec::<&Value>::new(), "{args:?}");
             Ok(())
         });
     }

@@ -1,8 +1,8 @@
-//! InfiniBand ports with a working wire but no address: whether a subnet manager serves their network, and why
-//! it has not set them up.
+//! Rule about InfiniBand ports with a working wire and without an address: does a subnet manager serve their network,
+//! and why has it not set them up?
 //!
-//! A second manager on a network can take it over from the first, so starting one is advised only if there is
-//! no sign of another.
+//! A second manager on a network can replace the first. So the advice is to start one only if there is no sign of
+//! another.
 
 use super::super::Finding;
 use super::function::{Function, driver, give_guid, is_omni_path};
@@ -12,10 +12,10 @@ use crate::advice::{Advice, Step, save};
 use crate::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState, commands_of_manager};
 use linerate_units::shell::word;
 
-/// A port with its device.
+/// An RDMA device and one of its ports.
 type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
 
-/// A working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
+/// Ports with a working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
 pub(in crate::odd) fn not_set_up(inventory: &Inventory) -> Vec<Finding> {
     limiting(ports(inventory, "unserved-port", |device, port| {
         if !is_wired(port) {
@@ -33,29 +33,29 @@ pub(in crate::odd) fn not_set_up(inventory: &Inventory) -> Vec<Finding> {
     }))
 }
 
-/// Whether this is a port of InfiniBand or Omni-Path whose wire works.
+/// Whether a port speaks InfiniBand or Omni-Path and its wire works.
 fn is_wired(port: &IbPort) -> bool {
     port.physical == Some(PhysicalState::LinkUp) && is_infiniband(port)
 }
 
-/// Whether a manager has been seen at a port.
+/// Whether there is a sign that a subnet manager serves a port's network.
 fn is_served(port: &IbPort) -> bool {
     is_wired(port) && (port.is_active() || port.manager().is_some())
 }
 
-/// Whether two ports share one wire: the ports of a card and of its virtual functions do.
+/// Whether two ports share one wire, as a port of a card and the same port of its virtual functions do.
 fn share_a_wire(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
     wire(a).is_some_and(|own| wire(b) == Some(own))
 }
 
-/// The card that a port's wire belongs to, with the number of the port.
+/// What identifies a port's wire: PCI address of the card, and number of the port.
 fn wire((device, port): DevicePort<'_>) -> Option<(&str, u32)> {
     let own = device.virtual_of.as_ref();
     let card = own.map_or(&device.pci, |own| &own.pci);
     (!card.is_empty()).then_some((card, port.number))
 }
 
-/// Whether two are the same port.
+/// Whether `a` and `b` are the same port of the same device.
 fn is_same(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
     a.0.name == b.0.name && a.1.number == b.1.number
 }
@@ -64,28 +64,31 @@ fn name((device, port): DevicePort<'_>) -> String {
     format!("{} port {}", device.name, port.number)
 }
 
-/// The evidence that a manager serves the network of a port, and an active port to query it from.
+/// The sign that a manager serves the network of a port, and an active port through which the manager can be queried.
 fn manager_of<'a>(
     inventory: &'a Inventory,
     own: DevicePort<'_>,
 ) -> Option<(String, Option<DevicePort<'a>>)> {
     let served = |port: &DevicePort<'_>| is_served(port.1) && share_a_wire(own, *port);
     let active = all(inventory).filter(served).max_by_key(|(_, port)| port.is_active());
-    let asked = active.filter(|(_, port)| port.is_active());
+    let requested = active.filter(|(_, port)| port.is_active());
     match (own.1.manager(), active) {
-        (Some(lid), _) => Some((format!("LID {lid}"), asked)),
-        (None, Some(port)) => Some((format!("{} on the same wire is served", name(port)), asked)),
+        (Some(lid), _) => Some((format!("LID {lid}"), requested)),
+        (None, Some(port)) => {
+            Some((format!("{} on the same wire is served", name(port)), requested))
+        }
         (None, None) => None,
     }
 }
 
-/// A port of another wire of this host that a manager serves.
-fn served_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
+/// A port on another wire of this host whose network a manager serves.
+fn other_served_port<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
     let mut others = all(inventory).filter(|port| !share_a_wire(own, *port) && is_served(port.1));
     others.find(|port| !is_same(*port, own))
 }
 
-/// A port of another wire of this host that a subnet manager is bound to: it serves the network of that port only.
+/// A port on another wire of this host that has a subnet manager bound to it. This manager serves only the network of
+/// that port.
 pub fn managed_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
     let mut others =
         all(inventory).filter(|port| !share_a_wire(own, *port) && port.1.manages == Some(true));
@@ -106,9 +109,9 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
             give_guid(inventory, device, port),
         );
     }
-    if let Some((by, asked)) = manager {
+    if let Some((by, requested)) = manager {
         let what = format!("{WHAT}. A subnet manager serves this network ({by})");
-        return (what, PASSED_OVER, ask(inventory, device, asked));
+        return (what, PASSED_OVER, ask(inventory, device, requested));
     }
     if let Function::Lent = Function::of(inventory, device) {
         let why =
@@ -117,7 +120,7 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
             .step(Step::on(None, "ibstat").about("on the host of this guest"));
         return (WHAT.to_owned(), why, fix);
     }
-    if let Some(other) = served_beside(inventory, own) {
+    if let Some(other) = other_served_port(inventory, own) {
         let what = format!("{WHAT}. A subnet manager serves the network of {}", name(other));
         return (what, BESIDE, bind(inventory, device, port));
     }
@@ -137,11 +140,11 @@ const BOUND: &str =
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
 /// Advice to find out why a subnet manager does not set up a port.
-fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) -> Advice {
+fn ask(inventory: &Inventory, device: &IbDevice, requested: Option<DevicePort<'_>>) -> Advice {
     let step = if is_omni_path(inventory, device) {
         Step::on(None, "opafabricinfo")
     } else {
-        match asked {
+        match requested {
             Some((device, port)) => Step::on(None, format!("sudo sminfo {}", at(device, port))),
             None => Step::on(None, "sudo sminfo").about("on a host whose port is active"),
         }
@@ -156,7 +159,7 @@ fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) 
     Advice::new(what).step(step)
 }
 
-/// The port that a manager of this network binds to. For a virtual function this is the port of its card.
+/// The port that a manager of this network is bound to: for a virtual function, the port of its card.
 fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a> {
     let (device, port) = own;
     let card = all(inventory)
@@ -165,8 +168,8 @@ fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a>
     card.unwrap_or(own)
 }
 
-/// A manager for the network of one port, and the command that ends it. If the GUID is unknown, the command reads it;
-/// without a GUID neither command runs, since the second one would end all managers.
+/// Adds a command that starts a manager for the network of one port, and a command that ends it. If the GUID is
+/// unknown, the commands read it. Without a GUID neither command runs, since the second one would end all managers.
 fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice {
     let known = port.guid().filter(|guid| *guid != Guid::NONE);
     let (read, guid) = if let Some(guid) = known {
@@ -184,10 +187,10 @@ fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice
         .undo_on(None, format!("{read}{end}"))
 }
 
-/// Names that WinOF, the driver of Windows, gives its devices.
+/// Start of the device names that WinOF, the Windows driver, uses.
 const OF_WINDOWS: &str = "ibv_device";
 
-/// The same advice for Windows, which has none of the commands of Linux; `None` for a device of another system.
+/// Advice to start a subnet manager on Windows, which has no Linux commands; `None` for a device of another system.
 fn on_windows(device: &IbDevice, port: &IbPort) -> Option<Advice> {
     let guid = port.guid().filter(|guid| *guid != Guid::NONE);
     let command =
@@ -200,7 +203,7 @@ fn on_windows(device: &IbDevice, port: &IbPort) -> Option<Advice> {
     is_windows.then(|| advice.step(Step::act(None, command).about(about)))
 }
 
-/// Advice that makes a subnet manager serve the network of one more port.
+/// Advice to make a subnet manager serve the network of one more port.
 fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     if let Some(advice) = on_windows(device, port) {
         return advice;
@@ -219,10 +222,10 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     manage(advice, own, "if no manager is there")
 }
 
-/// Advice to add an instance of the manager of Omni-Path, which reads its file when it starts.
+/// Advice to add an instance to the Omni-Path manager, which reads its file when it starts.
 fn add_instance(guid: &str) -> Advice {
     const FILE: &str = "/etc/opa-fm/opafm.xml";
-    // A copy that fails leaves no file: the undo then fails too, and empties nothing.
+    // If the copy fails there is no saved file: then the undo fails too, and does not empty the original.
     let saved = Step::on(None, format!("sudo cp {FILE} opafm-before.xml"));
     let back = format!("sudo cp opafm-before.xml {FILE}");
     let was = "if grep -qx active opafm-before.txt; then sudo systemctl restart opafm; else sudo systemctl stop opafm; fi";
@@ -236,7 +239,7 @@ fn add_instance(guid: &str) -> Advice {
         .undo(Step::act(None, was).about("then"))
 }
 
-/// Advice to start a first subnet manager.
+/// Advice to start the first subnet manager of a network.
 fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     if let Some(advice) = on_windows(device, port) {
         return advice;
@@ -269,7 +272,7 @@ fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     advice
 }
 
-/// Whether another port of InfiniBand of the same card comes before a port.
+/// Whether the device has another InfiniBand port before this one.
 fn is_behind_another(inventory: &Inventory, own: DevicePort<'_>) -> bool {
     let mut card = all(inventory).filter(|other| other.0.name == own.0.name);
     let first = card.find(|other| is_infiniband(other.1));

@@ -6,7 +6,7 @@ use crate::{Inventory, pci};
 const CARD: &str = "0000:01:00.0";
 const FUNCTION: &str = "0000:01:00.4";
 
-/// A port whose wire works, with a GUID of its own.
+/// A port whose wire works, with its own GUID. `manager` is the LID of its subnet manager.
 fn port(number: u32, state: LinkState, manager: u64) -> IbPort {
     IbPort {
         number,
@@ -59,7 +59,7 @@ fn odd(machine: &Inventory) -> Vec<Finding> {
     found
 }
 
-/// The only oddity.
+/// The only finding of a machine with these devices.
 fn one(devices: &[IbDevice], driver: &str) -> Finding {
     let mut found = odd(&machine(devices, driver));
     assert_eq!(found.len(), 1, "{found:?}");
@@ -83,12 +83,12 @@ fn where_nothing_shows_a_manager_one_is_started() {
         "start a subnet manager on one host, if the fabric has none: see whether one answers already: sudo sminfo -C \
          mlx4_0 -P 1; only if none answers; then look again: sudo systemctl start opensm (undo: sudo systemctl stop opensm)"
     );
-    // A port without a cable is no neighbour.
+    // A port without a cable does not count as another port of the host.
     let mut unplugged = port(2, LinkState::Down, 0);
     unplugged.physical = Some(PhysicalState::Polling);
     let beside = card("mlx4_0", CARD, &[port(1, Initializing, 0), unplugged]);
     assert_eq!(odd(&machine(&[beside], "mlx4_core"))[0].fix, alone.fix);
-    // Omni-Path has a manager of its own.
+    // Omni-Path has its own manager.
     let path = one(&[card("hfi1_0", CARD, &[port(1, Initializing, 0)])], "hfi1");
     assert!(path.to_do().contains("opafm") && !path.to_do().contains("opensm"), "{path:?}");
 }
@@ -141,12 +141,12 @@ fn a_function_is_served_by_the_manager_of_its_card() {
         assert!(odd.to_do().contains(&format!("sudo sminfo -C {name} -P 1")), "{odd:?}");
         assert!(odd.to_do().contains("virt_enabled 2"), "{odd:?}");
     }
-    // A card that is not active itself, but knows the manager.
+    // The card's port is not active itself, but knows the LID of the manager.
     let found =
         odd(&machine(&[own(), card("mlx5_0", CARD, &[port(1, Initializing, 4)])], "mlx5_core"));
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|odd| !starts_a_manager(odd)), "{found:?}");
-    // Nobody knows one: it binds to the port of the card.
+    // No port knows a manager: a new manager binds to the port of the card.
     let lone = [own(), card("mlx5_0", CARD, &[port(1, Initializing, 0)])];
     let found = odd(&machine(&lone, "mlx5_core"));
     assert!(found.iter().all(starts_a_manager), "{found:?}");
@@ -159,9 +159,9 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
     assert_eq!(odd.subject, "mlx4_0 port 2");
     assert!(odd.what.contains("serves the network of mlx4_0 port 1"), "{odd:?}");
     assert!(odd.why.contains("bound to the other port"), "{odd:?}");
-    // The GUID of the port, which is not that of the device.
+    // The command has the GUID of the port, not the GUID of the device.
     assert!(odd.to_do().contains("sudo opensm -B -g 0x0002c903004c5e32 (undo"), "{odd:?}");
-    // Another card; and one whose GUID is not known.
+    // First another card; then a card whose port has no known GUID.
     let mut unknown = port(1, Initializing, 0);
     unknown.gids.clear();
     let odd = one(
@@ -197,17 +197,17 @@ fn a_manager_that_is_bound_to_a_port_without_a_cable_does_not_serve_the_cabled_o
     assert!(found[0].what.contains("bound to mlx4_0 port 1"), "{found:?}");
     assert!(found[0].to_do().contains(bound), "{found:?}");
     assert!(!found[0].to_do().contains("systemctl start"), "{found:?}");
-    // Nothing shows a manager: it would serve the first port, which has no cable.
+    // There is no sign of a manager. One that is started without a GUID would serve the first port, which has no cable.
     for manages in [Some(false), None] {
         let found = beside(first(manages));
         assert!(!found[0].what.contains("bound to"), "{found:?}");
         assert!(found[0].to_do().contains(bound), "{found:?}");
     }
-    // The port itself has the manager: it has just started.
+    // The manager is bound to the port itself: it has just started.
     let own = IbPort { manages: Some(true), ..port(1, Initializing, 0) };
     let alone = one(&[card("mlx4_0", CARD, &[own])], "mlx4_core");
     assert!(!alone.what.contains("bound to"), "{alone:?}");
-    // Windows has none of these commands.
+    // Windows has none of the Linux commands.
     let windows = card("ibv_device0", "", &[first(Some(true)), port(2, Initializing, 0)]);
     let mut machine = Inventory::default();
     machine.infiniband.devices = vec![windows];
@@ -224,7 +224,7 @@ fn a_port_of_ethernet_serves_nobody() {
         card("mlx5_1", "0000:02:00.0", &[port(1, Initializing, 0)]),
     ];
     assert!(one(&devices, "mlx5_core").to_do().contains("start opensm"));
-    // Nor does a port whose cable was pulled, which may still know its manager.
+    // A port whose cable was pulled out is no sign of a manager, even if it still knows a LID.
     let pulled = IbPort { physical: Some(PhysicalState::Polling), ..port(1, LinkState::Down, 3) };
     let devices = [
         card("mlx5_0", CARD, &[pulled]),
@@ -252,7 +252,7 @@ fn a_function_without_a_guid_needs_one_before_all_else() {
     let command = "sudo ip link set dev ib0 vf 3 node_guid $guid port_guid $guid";
     assert!(found[0].to_do().contains(command), "{found:?}");
     assert!(!starts_a_manager(&found[0]), "{found:?}");
-    // No command stands for a port that is not known.
+    // The number of the function is unknown, so that no command can set its GUID.
     let odd = one(&[function(None, Guid::NONE, port(1, Initializing, 0))], "mlx5_core");
     assert!(
         odd.to_do().contains("the functions of the IPoIB port of 0000:01:00.0: ip link show")
@@ -260,14 +260,14 @@ fn a_function_without_a_guid_needs_one_before_all_else() {
         "{odd:?}"
     );
     assert!(!starts_a_manager(&odd), "{odd:?}");
-    // A device with a GUID whose port has none, of an older generation.
+    // A device of an older generation that has a GUID, while its port has none.
     let odd = one(
         &[function(Some(3), Guid(7), none()), card("mlx4_0", CARD, &[port(1, Active, 4)])],
         "mlx4_core",
     );
     let file = "/sys/class/infiniband/mlx4_0/iov/ports/1/admin_guids/4";
     assert!(odd.what.contains("no GUID") && odd.to_do().contains(file), "{odd:?}");
-    // A card itself.
+    // A card itself, not a virtual function.
     let blank = IbDevice { node_guid: Some(Guid::NONE), ..card("mlx5_0", CARD, &[none()]) };
     assert!(one(&[blank], "mlx5_core").to_do().contains("mstflint -d 0000:01:00.0 query"));
 }

@@ -1,4 +1,4 @@
-//! Which port of this host the network is asked through.
+//! Chooses the port of this host through which the InfiniBand network is queried.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,15 +12,15 @@ use crate::Machine;
 const DEVICES: &str = "/sys/class/infiniband";
 const MAD_DEVICES: &str = "/sys/class/infiniband_mad";
 
-/// Version of the kernel's interface that is spoken here.
+/// Version of the kernel's user MAD interface that linerate implements.
 //= Linux, include/uapi/rdma/ib_user_mad.h: IB_USER_MAD_ABI_VERSION
 const VERSION: &str = "5";
 
-/// A device that the user named, with or without a port: `mlx5_0`, `mlx5_0:2`.
+/// A device that the user named, with or without a port number: `mlx5_0`, `mlx5_0:2`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     device: String,
-    /// `None` for any port of the device.
+    /// Port number; `None` for any port of the device.
     port: Option<u32>,
 }
 
@@ -53,17 +53,17 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// The name of a port: of an RDMA device, and its number there.
+/// Name of a port: the RDMA device, and the port's number on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The device: `mlx5_0`.
+    /// Name of the device, such as `mlx5_0`.
     pub device: String,
-    /// The port, from 1 on; 0 is the own port of a switch.
+    /// Number of the port, from 1; port 0 is the management port of a switch itself.
     pub port: u32,
 }
 
 impl Name {
-    /// The port in the words of the command line: `mlx5_0:1`.
+    /// Returns the port in the form of the `--device` option, such as `mlx5_0:1`.
     pub fn option(&self) -> String {
         format!("{}:{}", self.device, self.port)
     }
@@ -75,11 +75,11 @@ impl fmt::Display for Name {
     }
 }
 
-/// What a port speaks.
+/// Protocol of a port's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     InfiniBand,
-    /// RoCE or iWARP.
+    /// Ethernet, for RoCE or iWARP.
     Ethernet,
     /// Omni-Path: the kernel calls its link layer InfiniBand, and its management datagrams have another format.
     OmniPath,
@@ -103,17 +103,17 @@ impl Found {
     }
 }
 
-/// The port that was chosen.
+/// The port through which the network is queried.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) name: Name,
-    /// Name of its user MAD device: `umad0`.
+    /// Name of the port's user MAD device, such as `umad0`.
     pub(super) umad: String,
     /// Other InfiniBand ports of this host.
     pub(super) others: Vec<Name>,
 }
 
-/// Chooses the wanted port. If several suit, it is the first one with a link.
+/// Chooses a port that matches `wanted`. If several match, the first one with a link is chosen.
 pub(super) fn choose(machine: &dyn Machine, wanted: Option<&Wanted>) -> Result<Choice, UmadError> {
     let found = ports(machine);
     let suited = || found.iter().filter(|port| port.suits(wanted));
@@ -144,7 +144,7 @@ pub(super) fn choose(machine: &dyn Machine, wanted: Option<&Wanted>) -> Result<C
     })
 }
 
-/// Returns all ports of RDMA devices, in the order of their names.
+/// Returns all ports of RDMA devices, sorted by device and number.
 fn ports(machine: &dyn Machine) -> Vec<Found> {
     let mut found = Vec::new();
     for device in machine.list(DEVICES).unwrap_or_default() {
@@ -172,7 +172,7 @@ fn ports(machine: &dyn Machine) -> Vec<Found> {
     found
 }
 
-/// Whether a device is one of Omni-Path, by its driver.
+/// Returns whether a device is an Omni-Path device, by its driver or its name.
 fn is_omni_path(machine: &dyn Machine, device: &str) -> bool {
     let uevent = machine.file(&format!("{DEVICES}/{device}/device/uevent"));
     let by_driver = uevent.is_ok_and(|text| {

@@ -9,7 +9,7 @@ const ETHERNET: &str = "Ethernet";
 const UP: &str = "5: LinkUp";
 const POLLING: &str = "2: Polling";
 
-/// The files of a host in a folder.
+/// A folder with the files of a host.
 struct Host(tempfile::TempDir);
 
 impl Host {
@@ -43,7 +43,7 @@ impl Host {
         choose(&machine, wanted.as_ref())
     }
 
-    /// The chosen port and its user MAD device, or the error and the hint.
+    /// Returns the chosen port and its user MAD device, or the error and its hint.
     fn chosen(&self, wanted: Option<&str>) -> String {
         match self.choose(wanted) {
             Ok(choice) => format!("{} by {}", choice.name, choice.umad),
@@ -59,7 +59,7 @@ fn two_cards() -> Host {
         .port("mlx5_0", 2, INFINIBAND, UP)
         .port("mlx5_1", 1, INFINIBAND, UP)
         .port("mlx5_1", 2, ETHERNET, UP)
-        // In another order than the ports, as the kernel numbers them by the time at which they appear.
+        // The kernel numbers user MAD devices in the order in which they appear, not in the order of the ports.
         .umad(0, "mlx5_1", "1")
         .umad(1, "mlx5_1", "2")
         .umad(2, "mlx5_0", "1")
@@ -74,7 +74,7 @@ fn the_first_infiniband_port_with_a_link_is_taken() {
     let choice = host.choose(None).unwrap();
     assert_eq!(choice.name.option(), "mlx5_0:2");
     assert_eq!(choice.umad, "umad3");
-    // The Ethernet port is none of the others.
+    // The Ethernet port is not among the other ports.
     let others: Vec<String> = choice.others.iter().map(Name::option).collect();
     assert_eq!(others, ["mlx5_0:1", "mlx5_1:1"]);
 }
@@ -112,7 +112,7 @@ fn a_port_that_does_not_exist_lists_those_that_do() {
 
 #[test]
 fn an_omni_path_port_is_left_to_its_own_tools() {
-    // udev may have renamed the device: its driver tells.
+    // udev may have renamed the device; then the driver shows that it is Omni-Path.
     for (device, driver) in [("hfi1_0", ""), ("opap3s0", "DRIVER=hfi1")] {
         let host = Host::new()
             .port(device, 1, INFINIBAND, UP)
@@ -120,7 +120,7 @@ fn an_omni_path_port_is_left_to_its_own_tools() {
             .file(&format!("{DEVICES}/{device}/device/uevent"), driver);
         let said = host.chosen(None);
         assert!(said.contains("Omni-Path") && said.ends_with("| sudo opafabricinfo"), "{said}");
-        // An InfiniBand port beside it is taken.
+        // If the host also has an InfiniBand port, that port is chosen.
         let host = host
             .port("zz", 1, INFINIBAND, POLLING)
             .umad(1, "zz", "1")
@@ -137,12 +137,12 @@ fn an_ethernet_port_has_no_network_to_walk() {
         assert!(said.contains("needs no subnet manager"), "{said}");
         said
     };
-    // The module does not matter: an iWARP card has no user MAD device at all.
+    // Whether the module is loaded does not matter: an iWARP card has no user MAD device at all.
     let host = Host::new().port("rxe0", 1, ETHERNET, UP);
     assert!(said(&host, None).starts_with("rxe0 port 1 is"));
-    // Another card may have an InfiniBand port, but the user named this one.
+    // Another card has an InfiniBand port, but the user named an Ethernet port.
     assert!(said(&two_cards(), Some("mlx5_1:2")).starts_with("mlx5_1 port 2 is"));
-    // A port whose layer cannot be read is tried.
+    // A port whose link layer cannot be read is assumed to be InfiniBand.
     let unknown = format!("{DEVICES}/mthca0/ports/1/state");
     let host = Host::new().file(&unknown, "4: ACTIVE").umad(0, "mthca0", "1");
     assert_eq!(host.chosen(None), "mthca0 port 1 by umad0");
@@ -150,7 +150,7 @@ fn an_ethernet_port_has_no_network_to_walk() {
 
 #[test]
 fn a_host_without_a_device_says_how_to_look_for_a_card() {
-    // The module may be loaded without any card.
+    // The module may be loaded on a host without a card.
     let modules = Host::new().file(&format!("{MAD_DEVICES}/abi_version"), "5");
     for host in [Host::new(), modules] {
         for wanted in [None, Some("mlx5_0")] {
@@ -166,7 +166,7 @@ fn a_module_that_is_not_loaded_is_named() {
     let said = host.chosen(None);
     assert!(said.contains("the module ib_umad is not loaded"), "{said}");
     assert!(said.ends_with(" | sudo modprobe ib_umad"), "{said}");
-    // Once it is loaded, another port's device is no device of this port.
+    // With the module loaded, a user MAD device of another port does not serve this port.
     let host = host.umad(0, "mlx5_0", "2").umad(1, "mlx5_00", "1");
     let said = host.chosen(None);
     assert!(said.contains("no user MAD device for mlx5_0 port 1"), "{said}");
@@ -189,7 +189,7 @@ fn how_a_device_is_named() {
     let parse = |text: &str| text.parse::<Wanted>();
     assert_eq!(parse("mlx5_0").unwrap().to_string(), "mlx5_0");
     assert_eq!(parse("mlx5_0:2").unwrap().to_string(), "mlx5_0 port 2");
-    // The own port of a switch.
+    // Port 0 is the management port of a switch itself.
     assert_eq!(parse("switch:0").unwrap().to_string(), "switch port 0");
     for wrong in ["", ":1", "mlx5_0:", "mlx5_0:x", "mlx5_0:1:2", "mlx5_0:-1"] {
         parse(wrong).unwrap_err();

@@ -1,9 +1,9 @@
-//! A user MAD device of a real kernel: Soft-RoCE in a virtual machine.
+//! Tests of a user MAD device of a real kernel: Soft-RoCE in a virtual machine.
 //!
-//! An Ethernet port has queue pair 1 alone, needs a global route to each address, and has no counters that the kernel
-//! would answer for. So a program in the machine answers, and this shows that the device is opened, that agents are
-//! registered, that a general request is sent, and that its reply and its time-out are received. Subnet management
-//! needs an InfiniBand card.
+//! An Ethernet port has only queue pair 1, needs a global route to each address, and its kernel does not answer
+//! requests for counters. So a program in the virtual machine answers them. The test shows that the device is opened,
+//! that agents are registered, that a general request is sent, and that its reply or its time-out is received. Subnet
+//! management needs an InfiniBand card.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -18,18 +18,18 @@ use linerate_test::{has, skip};
 use super::*;
 use crate::Live;
 
-/// The longest time for what runs in the machine. A busy machine needs a hundredth of it.
+/// Longest time that the script in the virtual machine may take. A busy machine needs a hundredth of it.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// The address of the Soft-RoCE device, and one that does not answer.
+/// Address of the Soft-RoCE device, and an address at which nothing answers.
 ///
-/// They are of IPv6: the kernel (6.1) matches a reply by the global route in front of it, where that of IPv4 has another
-/// form, so that no request by IPv4 ever has a reply.
+/// They are IPv6 addresses: the kernel (6.1) matches a reply by the global route that precedes it. For IPv4 that route
+/// has another form, so no request over IPv4 ever gets a reply.
 const OWN: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1);
 const SILENT: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 9);
 
-/// Answers requests for counters: an agent that receives Get of class 4 returns it as GetResp. Bit 9 of the
-/// capability mask says that it has counters of 64 bits.
+/// A program that answers requests for counters: its agent returns each Get of class 4 as a GetResp. Bit 9 of the
+/// capability mask announces 64-bit counters.
 const RESPONDER: &str = "
 import fcntl, os, struct
 device = os.open('/dev/infiniband/umad0', os.O_RDWR)
@@ -47,7 +47,7 @@ while True:
     os.write(device, packet)
 ";
 
-/// Makes the device, starts the program that answers, and runs the test below in the machine.
+/// Makes the Soft-RoCE device, starts the program that answers, and runs the test below in the virtual machine.
 const SCRIPT: &str = "set -e
 cp /out/tests /run/tests
 modprobe -a veth rdma_rxe ib_umad
@@ -73,7 +73,7 @@ fn outside() {
         return;
     }
     let own = std::env::current_exe().unwrap();
-    // The folder that tests of the whole program use: target/tmp.
+    // The folder that tests of the whole program use too: target/tmp.
     let target = own.ancestors().nth(3).unwrap();
     let kernel = Kernel::find(&target.join("tmp/linerate/kernels"));
     let mut vm = match kernel.and_then(|kernel| Vm::boot(&Spec::default(), &kernel)) {
@@ -105,12 +105,12 @@ fn inside() {
     port.send(1, &support(To::Lid(1))).unwrap();
     let got = port.receive(Duration::ZERO).unwrap();
     assert!(matches!(got, Some(Arrival::NotPossible(1))), "{got:?}");
-    // Without an agent, as on queue pair 0 here, the kernel answers as it does once a device is removed.
+    // Without an agent, as on queue pair 0 here, a write fails with the same error as after a device was removed.
     let own_node = Get { to: To::Route(Route::default()), attribute: Attribute::NodeInfo };
     let error = port.send(2, &own_node).unwrap_err();
     assert!(matches!(error, PortError::Umad(UmadError::Removed { .. })), "{error}");
 
-    // A busy machine may answer too late, so that the request is sent again, as a walk does.
+    // On a busy machine the reply may be too late; then the request is sent again, as a walk does.
     let get = support(To::Lid(0));
     let answered = (100..200).find_map(|transaction| {
         send_globally(&port, transaction, &get, OWN);
@@ -123,20 +123,20 @@ fn inside() {
     assert_eq!(transaction(&mad[..]), Some(sent));
     assert!(Support::decode(get.reply(&mad[..]).unwrap()).wide);
 
-    // Nobody answers: the kernel gives up.
+    // Nothing answers at this address, so the kernel reports a time-out.
     send_globally(&port, 4, &get, SILENT);
     let arrived = next(&mut port);
     assert!(matches!(arrived, Arrival::Lost(4)), "{arrived:?}");
 }
 
-/// The port of the Soft-RoCE device, whose agent on queue pair 0 does not exist.
+/// Opens the port of the Soft-RoCE device, which has no agent on queue pair 0.
 fn ethernet_port() -> Umad {
     let file = opened("/dev/infiniband/umad0").unwrap();
     umad::enable_partition_key(file.as_fd()).unwrap();
     let subnet = umad::register(file.as_fd(), 0).unwrap_err();
     assert_eq!(Errno::from_io_error(&subnet), Some(Errno::PROTONOSUPPORT));
     let general = umad::register(file.as_fd(), 1).unwrap();
-    // The header cannot change any more.
+    // The kernel does not change the header once an agent is registered.
     let late = umad::enable_partition_key(file.as_fd()).unwrap_err();
     assert_eq!(Errno::from_io_error(&late), Some(Errno::INVAL));
     Umad {
@@ -150,7 +150,7 @@ fn ethernet_port() -> Umad {
     }
 }
 
-/// Sends a request as the port does, but with a global route.
+/// Sends a request as `MadPort::send` does, but with a global route.
 fn send_globally(port: &Umad, transaction: u32, get: &Get, to: Ipv6Addr) {
     let mut packet = header::encode(port.general, transaction, get, PATIENCE.duration());
     let (present, index, hops, gid) = (32, 33, 34, 36);
@@ -161,7 +161,7 @@ fn send_globally(port: &Umad, transaction: u32, get: &Get, to: Ipv6Addr) {
     rustix::io::write(&port.file, &packet).unwrap();
 }
 
-/// The place of the GID of this host's address.
+/// Returns the index of the GID of this host's address.
 fn gid_index() -> u8 {
     let is_own = |index: &u8| {
         let path = format!("/sys/class/infiniband/rxe0/ports/1/gids/{index}");

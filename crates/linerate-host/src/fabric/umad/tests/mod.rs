@@ -8,8 +8,8 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A port whose device is the first socket of a pair, and the kernel's end: a socket keeps packets apart as a device
-/// does.
+/// Makes a port whose device is one socket of a pair, and returns the kernel's end of the pair. Like a device, these
+/// sockets keep packets separate.
 fn port() -> (Umad, OwnedFd) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (file, kernel) =
@@ -30,7 +30,7 @@ fn own_node() -> Get {
     Get { to: To::Route(Route::default()), attribute: Attribute::NodeInfo }
 }
 
-/// A packet with this status and `length` bytes of a datagram whose transaction is `transaction`.
+/// Makes a packet with this status and `length` bytes of a datagram whose transaction is `transaction`.
 fn packet(status: u32, transaction: u32, length: usize) -> Vec<u8> {
     let mut packet = vec![0; HEADER + 16];
     packet[4..8].copy_from_slice(&status.to_ne_bytes());
@@ -60,7 +60,7 @@ fn each_service_has_the_agent_of_its_queue_pair() {
         let length = rustix::io::read(&kernel, &mut sent).unwrap();
         assert_eq!(length, HEADER + LEN);
         assert_eq!(sent[..4], agent.to_ne_bytes());
-        // The kernel must not repeat a request: the walk does.
+        // The kernel must not repeat a request: the walk repeats requests itself.
         assert_eq!(sent[12..16], [0; 4]);
         assert_eq!(sent[HEADER..length], get.encode(9));
     }
@@ -70,19 +70,19 @@ fn each_service_has_the_agent_of_its_queue_pair() {
 fn a_datagram_is_handed_over_and_a_time_out_is_a_loss() {
     let (mut port, kernel) = port();
     let timeout = Errno::TIMEDOUT.raw_os_error().cast_unsigned();
-    // A whole datagram, also behind it more bytes: Omni-Path has longer ones.
+    // A whole datagram arrives even if more bytes follow it: Omni-Path has longer datagrams.
     for length in [LEN, LEN + 1, LONGEST] {
         match arrived(&mut port, &kernel, &packet(0, 5, length)) {
             Some(Arrival::Mad(mad)) => assert_eq!(transaction(&mad[..]), Some(5)),
             other => panic!("{length}: {other:?}"),
         }
     }
-    // The kernel returns the first 24 bytes of a request that was not answered.
+    // For a request without a reply, the kernel returns its first 24 bytes.
     for (status, length) in [(timeout, 24), (timeout, LEN), (1, LEN), (0, LEN - 1), (0, 16)] {
         let got = arrived(&mut port, &kernel, &packet(status, 6, length));
         assert!(matches!(got, Some(Arrival::Lost(6))), "{length}: {got:?}");
     }
-    // What has no transaction is no news.
+    // A packet that is too short to contain a transaction is ignored.
     for length in [1, HEADER - 1, HEADER, HEADER + 15] {
         let cut = &packet(0, 6, 16)[..length];
         assert!(arrived(&mut port, &kernel, cut).is_none(), "{length}");
@@ -102,7 +102,8 @@ fn a_device_that_is_removed_ends_the_walk() {
 
 #[test]
 fn a_request_that_the_kernel_refuses_is_given_up() {
-    // A timer is a file that cannot be written: it refuses each request as the kernel refuses an address.
+    // A timer's file descriptor cannot be written: it refuses each request with the same error as the kernel refuses an
+    // address.
     let (mut port, _kernel) = port();
     let (clock, flags) = (TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK);
     port.file = timerfd_create(clock, flags).unwrap();
@@ -116,7 +117,7 @@ fn a_request_that_the_kernel_refuses_is_given_up() {
     }
 }
 
-/// The error with which the device refuses a request.
+/// Returns the error with which the device refuses a request.
 fn refusal(port: &Umad, get: &Get) -> Errno {
     let packet = header::encode(0, 1, get, PATIENCE.duration());
     rustix::io::write(&port.file, &packet).unwrap_err()
@@ -135,7 +136,7 @@ fn a_device_that_cannot_be_opened_says_why() {
     let error = opened("/dev/infiniband/no-such-device").unwrap_err();
     assert!(error.to_string().starts_with("/dev/infiniband/no-such-device does not exist"));
     assert!(error.hint().contains("--device /dev/infiniband/no-such-device"));
-    // A folder cannot be opened for writing, whoever asks.
+    // A folder cannot be opened for writing, not even by root.
     let error = opened("/").unwrap_err();
     assert_eq!(error.to_string(), "opening / failed");
     let source = std::error::Error::source(&error).unwrap();
@@ -162,6 +163,6 @@ fn a_device_of_another_user_names_its_owner() {
     );
     assert_eq!(denied(false).to_string(), want);
     assert_eq!(denied(false).hint(), "sudo linerate fabric");
-    // Root of a container lacks the device, not the permission.
+    // Root in a container lacks the device file, not the permission.
     assert!(denied(true).hint().contains("docker run --device /dev/infiniband/umad0"));
 }

@@ -16,7 +16,7 @@ fn of(root: &Path) -> Storage {
     live
 }
 
-/// What is asked of all but partitions.
+/// Files that are read in the queue folder of each device except partitions.
 const QUEUE: [(&str, &str); 8] = [
     ("rotational", "0\n"),
     ("nr_requests", "256\n"),
@@ -28,7 +28,7 @@ const QUEUE: [(&str, &str); 8] = [
     ("scheduler", "none [mq-deadline] kyber\n"),
 ];
 
-/// A tree of devices of 1 MiB, each with these files, and of these mounts.
+/// Reads a tree of devices of 1 MiB, each with its own files, and with these other files and mounts.
 fn host(devices: &[(&str, &[(&str, &str)])], others: &[(&str, &str)], mounts: &str) -> Storage {
     let mut files: Vec<(String, String)> = Vec::new();
     for (at, (name, own)) in devices.iter().enumerate() {
@@ -52,7 +52,7 @@ fn whats(storage: &Storage) -> Vec<&str> {
 
 const ROOT: &str = "27 1 8:0 / / rw - ext4 /dev/x rw\n";
 
-/// A volume on encryption on a RAID of two disks, with a file in it that is a device.
+/// A logical volume on an encrypted device on a RAID of two disks, and a loop device whose file is on that volume.
 fn layered() -> Storage {
     let devices: [(&str, &[(&str, &str)]); 6] = [
         ("dm-0", &[("slaves/dm-1/x", "x"), ("dm/uuid", "LVM-abc\n"), ("dm/name", "vg-home\n")]),
@@ -205,7 +205,7 @@ fn an_nvme_disk_whose_controller_is_not_shown_still_has_its_place() {
     .path());
     let disk = &storage.devices[0];
     assert_eq!((disk.pci.as_str(), disk.paths.len()), ("0000:00:02.0", 0));
-    // What hangs on a function of the bus itself is reached by no fabric.
+    // A disk at a PCI function itself is not reached through a fabric.
     assert_eq!(disk.transport, "pcie");
     assert_eq!(whats(&storage), ["facts.block.queue"]);
 }
@@ -230,8 +230,8 @@ fn a_disk_without_a_host_is_known_by_the_function_that_it_hangs_on() {
         ])
         .path());
         assert_eq!(storage.devices[0].transport, want, "{driver} {class}");
-        let told = whats(&storage).contains(&"facts.block.transport");
-        assert_eq!(told, want != "ata", "{driver} {class}");
+        let reported = whats(&storage).contains(&"facts.block.transport");
+        assert_eq!(reported, want != "ata", "{driver} {class}");
     }
 }
 

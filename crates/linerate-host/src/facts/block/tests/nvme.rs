@@ -1,4 +1,4 @@
-//! NVMe disks with one way and with several, as kernels old and new show them.
+//! NVMe disks with one path and with several paths, as old and new kernels show them.
 
 use linerate_facts::block::{Path, Storage};
 use linerate_facts::{Inventory, odd};
@@ -7,7 +7,7 @@ use super::{QUEUE, ROOT, host, of, tree, whats};
 
 const SUBSYSTEM: &str = "sys/devices/virtual/nvme-subsystem/nvme-subsys3";
 const CONTROLLERS: &str = "sys/devices/virtual/nvme-fabrics/ctl";
-/// Ways to the namespaces of the subsystem: controller, namespace, and ANA state. One has a single way.
+/// Paths to the namespaces of the subsystem: controller, namespace, and ANA state. One namespace has a single path.
 const WAYS: [(u32, u32, &str); 5] = [
     (3, 1, "optimized"),
     (10, 1, "non-optimized"),
@@ -16,10 +16,10 @@ const WAYS: [(u32, u32, &str); 5] = [
     (10, 3, "optimized"),
 ];
 
-/// Files of a tree with their texts; those that begin with `->` are links.
+/// Paths and contents of files in a tree. A content that begins with `->` makes a symbolic link.
 type Files = Vec<(String, String)>;
 
-/// A block device in `folder`, and the link to it from its class.
+/// Makes a block device in `folder`, and the link to it from the class of block devices.
 fn device(folder: &str, above: &str, own: &[(&str, &str)]) -> Files {
     let name = folder.rsplit('/').next().unwrap();
     let place = folder.trim_start_matches("sys/");
@@ -47,8 +47,8 @@ fn controller(number: u32) -> Files {
     ]
 }
 
-/// Three namespaces of a subsystem behind two controllers by TCP. Linux 6.12 shows what is hidden, and no requests of
-/// the disks.
+/// Three namespaces of a subsystem, reached by two TCP controllers. Linux 6.12 shows whether a device is hidden, and
+/// shows no number of requests for these disks.
 fn fabric(has_hidden: bool, has_requests: bool) -> Storage {
     let mut files: Files = [controller(3), controller(10)].concat();
     files.push((format!("{SUBSYSTEM}/iopolicy"), "numa\n".to_owned()));
@@ -92,7 +92,7 @@ fn hidden_devices_are_ways_to_a_disk_on_kernels_old_and_new() {
             [own("nvme3c3n1", "nvme3", "optimized"), own("nvme3c10n1", "nvme10", "non-optimized")]
         );
         assert_eq!(ways(1).len(), 2);
-        // A controller of the subsystem need not have each of its namespaces.
+        // A controller of the subsystem may lack some of its namespaces.
         assert_eq!(ways(2), [own("nvme3c10n3", "nvme10", "optimized")]);
         let first = &storage.devices[0].paths[0];
         assert_eq!(
@@ -103,8 +103,8 @@ fn hidden_devices_are_ways_to_a_disk_on_kernels_old_and_new() {
         assert_eq!((disk.transport.as_str(), disk.policy.as_str()), ("tcp", "numa"));
         assert_eq!(disk.queue.requests, has_requests.then_some(256));
         let machine = Inventory { storage, ..Inventory::default() };
-        let told: Vec<_> = odd::find(&machine).into_iter().map(|o| o.subject).collect();
-        assert_eq!(told, ["nvme3n2"], "one way each of the others is used anyway");
+        let reported: Vec<_> = odd::find(&machine).into_iter().map(|o| o.subject).collect();
+        assert_eq!(reported, ["nvme3n2"], "one way each of the others is used anyway");
     }
 }
 
@@ -122,7 +122,7 @@ fn the_ways_of_a_card_with_two_ports_have_their_places() {
         ("nvme0n1", &[("hidden", "0\n"), ("device/iopolicy", "round-robin\n")]),
         ("nvme0c0n1", hidden),
         ("nvme0c1n1", hidden),
-        // Nothing says that this one is hidden.
+        // The kernel does not hide this device.
         ("nvme2c2n1", &[("hidden", "0\n")]),
     ];
     let storage = host(&devices, &others, ROOT);

@@ -1,5 +1,5 @@
-//! The drivers' counters that are kept, and their meaning. In vmxnet3 the names of counters repeat for each
-//! queue, below a row with the number of the queue.
+//! Tests which counters of drivers are kept, and with which meaning. In vmxnet3 the names of counters repeat for each
+//! queue, below a row with the queue's number.
 
 use linerate_facts::nic::counted;
 
@@ -8,7 +8,7 @@ use super::tests::{card, counters, driver, only};
 use crate::testing::Fake;
 use crate::{Query, Replay};
 
-/// A driver, its counters, and the ones that are kept with their meaning.
+/// A driver, its counters, and the counters that are kept, each with its meaning.
 type Case =
     (&'static str, &'static [(&'static str, u64)], &'static [(&'static str, u64, &'static str)]);
 
@@ -160,7 +160,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// What is kept of a table that a driver shows, each with its value and its meaning.
+/// Returns the counters that are kept of a driver's table, each with its value and its meaning.
 fn kept(driver_name: &str, table: &[(&str, u64)]) -> Vec<(String, u64, &'static str)> {
     let mut fake = card().0;
     fake.queries.retain(|(query, _)| !matches!(query, Query::Driver(_) | Query::DriverCounters(_)));
@@ -168,13 +168,14 @@ fn kept(driver_name: &str, table: &[(&str, u64)]) -> Vec<(String, u64, &'static 
         .reply(Query::Driver(7), &[&driver(driver_name, "")])
         .reply(Query::DriverCounters(7), &[&counters(table)]);
     let nic = only(network(&Replay::new(fake.0)));
-    let told = nic.counters.iter();
-    told.map(|counter| {
-        let meaning = counted::meaning(&nic.driver, &counter.name);
-        let meaning = meaning.map_or("unknown", counted::Meaning::id);
-        (counter.name.clone(), counter.value, meaning)
-    })
-    .collect()
+    let reported = nic.counters.iter();
+    reported
+        .map(|counter| {
+            let meaning = counted::meaning(&nic.driver, &counter.name);
+            let meaning = meaning.map_or("unknown", counted::Meaning::id);
+            (counter.name.clone(), counter.value, meaning)
+        })
+        .collect()
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn word(kind: u16, value: u32) -> Vec<u8> {
     attr(kind, &value.to_ne_bytes())
 }
 
-/// A message of a generic family.
+/// Makes a message of a generic netlink family.
 fn generic(attributes: &[Vec<u8>]) -> Vec<u8> {
     msg(21, &[vec![0; 4], attributes.concat()].concat())
 }
@@ -42,7 +42,7 @@ pub(super) fn counters(counters: &[(&str, u64)]) -> Vec<u8> {
 
 const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 7];
 
-/// What a card with two queues answers.
+/// Replies to the queries about a card with two queues.
 fn replies() -> Vec<(Query, Vec<u8>)> {
     let link = link(
         7,
@@ -90,7 +90,7 @@ fn replies() -> Vec<(Query, Vec<u8>)> {
     ]
 }
 
-/// A card all of whose questions are answered.
+/// A machine with a card, and a reply to each query about it.
 pub(super) fn card() -> Fake {
     let fake = replies()
         .into_iter()
@@ -194,16 +194,16 @@ fn gaps_that_all_ports_share_are_told_once() {
 
 #[test]
 fn a_thousand_ports_cost_a_hundred_times_what_ten_do() {
-    let asked = |ports: u32| {
+    let requested = |ports: u32| {
         let links: Vec<u8> = (1..=ports).flat_map(|n| link(n, &format!("p{n}"), &[])).collect();
         let fake = Fake::default().reply(Query::Links, &[&links]);
         let machine = Capture::new(Replay::new(fake.0));
         assert_eq!(network(&machine).nics.len(), ports as usize);
         let captured = machine.captured();
-        // Three questions are asked once, whatever ports there are.
+        // Three queries are made once, however many ports there are.
         captured.queries.len() + captured.files.len() + captured.lists.len() - 3
     };
-    assert_eq!(asked(1000), 100 * asked(10));
+    assert_eq!(requested(1000), 100 * requested(10));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_port_without_a_link_says_why() {
     let mut fake = card();
     let links = &mut fake.0.queries[0].1[0];
     let Answer::Reply(reply) = links else { panic!("no reply") };
-    // The flags of the link: up, but without carrier.
+    // Flags of the link: up, but without a carrier.
     reply[24..28].copy_from_slice(&1u32.to_ne_bytes());
     let fake = fake.reply(Query::Ethtool(Ethtool::LinkState, 7), &[&reason]);
     let network = network(&Replay::new(fake.0));

@@ -1,4 +1,4 @@
-//! Round trips: messages and answers by send or write, and operations that return by themselves.
+//! Round trips by RDMA: messages and answers by send or write, and operations that are round trips themselves.
 
 mod way;
 
@@ -17,19 +17,19 @@ use crate::{LoadError, Probe};
 
 pub(super) use way::{ByReceive, ByReturn, ByWrite, Way};
 
-/// Messages that are taken at a time, as many as one poll returns.
+/// Number of messages for which memory is reserved: as many as one poll returns.
 const TAKEN: usize = 16;
 
-/// Near end: posts messages, and notices answers.
+/// Near end: posts messages, and detects their answers.
 pub(super) struct RdmaAsker<W> {
     pair: Pair,
     shape: Shape,
     way: W,
-    /// Number of the first message of this step.
+    /// Number that the first message of this step carries.
     first: u32,
     sent: u64,
     answered: u64,
-    /// Numbers of answers that have arrived and were not looked at, and the time at which they were noticed.
+    /// Numbers of answers that were received and not passed on yet, and the time at which they were detected.
     arrived: VecDeque<u32>,
     at: u64,
 }
@@ -48,7 +48,7 @@ impl<W: Way> RdmaAsker<W> {
         }
     }
 
-    /// Waits for answers for at most `wait`, if none have arrived yet.
+    /// Waits up to `wait` for answers, if none is available yet.
     #[inline]
     fn wait(&mut self, wait: Duration) -> Result<(), LoadError> {
         let Self { pair, way, arrived, at, .. } = self;
@@ -61,12 +61,14 @@ impl<W: Way> RdmaAsker<W> {
         Ok(())
     }
 
-    /// Whether one more message may be in flight. How many are lost is unknown.
+    /// Returns whether one more message may be sent. If messages may be lost, that is always so, since it is unknown
+    /// how many are in flight.
     fn has_room(&self) -> bool {
         W::PATIENCE.is_some() || self.sent - self.answered < u64::from(self.shape.depth)
     }
 
-    /// Returns which message of the step is answered: the oldest one, if none is lost.
+    /// Returns which message of the step is answered: the oldest one without an answer, or the one with this number if
+    /// messages may be lost.
     fn message(&self, number: u32) -> u64 {
         match W::PATIENCE {
             None => self.answered,
@@ -83,7 +85,7 @@ impl<W: Way> Asker for RdmaAsker<W> {
     }
 
     fn begin(&mut self) -> Result<(), LoadError> {
-        // An answer of an earlier step belongs to no message of this one.
+        // Numbers continue over steps, so that an answer to an earlier step is not mistaken for one of this step.
         self.first = self.first.wrapping_add(self.sent as u32);
         (self.sent, self.answered) = (0, 0);
         self.arrived.clear();
@@ -121,8 +123,9 @@ impl<W: Way> Asker for RdmaAsker<W> {
         };
         self.wait(most)?;
         let at = self.at;
-        // A far end that is gone answers nothing, and its connection says so.
-        if self.arrived.is_empty() && most > Duration::ZERO && self.pair.told(false)?.is_some() {
+        // A far end that is gone sends no answer, but its TCP connection is closed, which is an error here.
+        if self.arrived.is_empty() && most > Duration::ZERO && self.pair.poll_mark(false)?.is_some()
+        {
             return Err(self.pair.line.garbled("a mark instead of an answer"));
         }
         while let Some(number) = self.arrived.pop_front() {
@@ -154,12 +157,12 @@ impl<W: Way> Asker for RdmaAsker<W> {
     }
 }
 
-/// Far end: answers each message in the way in which it arrived.
+/// Far end: answers each message in the same way as the message was sent.
 pub(super) struct RdmaAnswerer<W> {
     pair: Pair,
     shape: Shape,
     way: W,
-    /// Numbers of messages that have arrived and were not answered.
+    /// Numbers of messages that were received and not answered yet.
     arrived: VecDeque<u32>,
     ended: bool,
 }
@@ -170,7 +173,7 @@ impl<W: Way> RdmaAnswerer<W> {
     }
 }
 
-/// Longest wait for a message before the connection is read as well.
+/// Longest wait for a message before the TCP connection is read.
 const QUIET: Duration = Duration::from_millis(1);
 
 impl<W: Way> Answerer for RdmaAnswerer<W> {
@@ -191,7 +194,7 @@ impl<W: Way> Answerer for RdmaAnswerer<W> {
             way.post(pair, number)?;
             answered += self.shape.size;
         }
-        if answered == 0 && matches!(pair.told(false)?, Some(Mark::End(_))) {
+        if answered == 0 && matches!(pair.poll_mark(false)?, Some(Mark::End(_))) {
             self.ended = true;
         }
         Ok(answered)

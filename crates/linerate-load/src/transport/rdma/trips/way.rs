@@ -1,4 +1,4 @@
-//! How messages of round trips are moved, and how their arrival is noticed.
+//! Ways to move messages of round trips, and to detect that they have arrived.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::transport::line::BLOCK;
 use crate::transport::rdma::pair::Pair;
 use crate::transport::rdma::shape::Shape;
 
-/// Polls of memory between two readings of the clock.
+/// Number of polls of memory between two readings of the clock.
 const POLLS: u32 = 64;
 
-/// How messages are moved, and how their arrival is noticed.
+/// A way to move messages, and to detect that they have arrived.
 pub(crate) trait Way: Send {
-    /// Shortest and longest timeout of an answer, in nanoseconds; `None` if no message is lost.
+    /// Shortest and longest timeout for an answer, in nanoseconds; `None` if no message can be lost.
     const PATIENCE: Option<(u64, u64)> = None;
 
-    /// Prepares the pair for a step.
+    /// Prepares the queue pair for a step.
     fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError>;
-    /// Posts a message with its number, which only arrives if messages may be lost.
+    /// Posts a message. The receiver gets its number only if messages may be lost.
     fn post(&mut self, pair: &mut Pair, number: u32) -> Result<(), LoadError>;
-    /// Passes the numbers of the messages that have arrived since the last call to `take`, and waits for the first one
-    /// for at most `wait`.
+    /// Passes the numbers of the messages that have arrived since the last call to `take`. Waits up to `wait` for the
+    /// first one.
     fn arrived(
         &mut self,
         pair: &mut Pair,
@@ -32,11 +32,11 @@ pub(crate) trait Way: Send {
     ) -> Result<(), LoadError>;
 }
 
-/// Messages that use up receive requests. If they may be `LOSSY`, they have numbers.
+/// Messages that use up a receive request each. If they may be lost (`LOSSY`), they carry numbers.
 pub(in super::super) struct ByReceive<const LOSSY: bool> {
     verb: Verb,
     shape: Shape,
-    /// Receive requests that are posted, and requests in flight.
+    /// Number of receive requests that are posted, and of requests in flight.
     posted: u32,
     in_flight: u32,
 }
@@ -46,7 +46,7 @@ impl<const LOSSY: bool> ByReceive<LOSSY> {
         Self { verb, shape, posted: 0, in_flight: 0 }
     }
 
-    /// Posts as many receive requests as are missing.
+    /// Posts receive requests until their number is complete.
     #[inline]
     fn fill(&mut self, pair: &mut Pair) -> Result<(), LoadError> {
         while self.posted < self.shape.receives() {
@@ -57,7 +57,7 @@ impl<const LOSSY: bool> ByReceive<LOSSY> {
 }
 
 impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
-    // As datagrams of UDP.
+    // The timeouts are those of datagrams of UDP.
     const PATIENCE: Option<(u64, u64)> =
         if LOSSY { Some((50_000_000, 1_000_000_000)) } else { None };
 
@@ -74,7 +74,7 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
     fn post(&mut self, pair: &mut Pair, number: u32) -> Result<(), LoadError> {
         make_room(pair, &mut self.in_flight, self.shape.depth)?;
         pair.post_numbered(number)?;
-        // The message is on its way: what is left to do takes no time of the round trip.
+        // The message is on its way, so what follows does not lengthen the round trip.
         self.fill(pair)?;
         completed(pair, &mut self.in_flight, Duration::ZERO)
     }
@@ -94,7 +94,7 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
             pair.take(&self.shape, self.shape.size)?;
         }
         self.posted -= got.min(self.posted);
-        // Answers may arrive while nothing is sent.
+        // In open loop, answers may arrive while nothing is sent, so receive requests are posted here too.
         if self.posted <= self.shape.receives() / 2 {
             self.fill(pair)?;
         }
@@ -102,11 +102,11 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
     }
 }
 
-/// Longest wait for the completion of a request. A device reports one that was sent again without an answer before.
+/// Longest wait for the completion of a request. If retransmissions get no answer, the device reports that earlier.
 //= InfiniBand Architecture Specification 1.4, section 9.7.6.1.3: up to four times the timeout, for each retry
 const COMPLETION: Duration = Duration::from_secs(5);
 
-/// Counts one more request in flight. If the queue would be full, waits for the completion of earlier ones.
+/// Counts one more request in flight. If the queue is full, waits before for earlier requests to complete.
 #[inline]
 fn make_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
     if *in_flight >= depth {
@@ -116,7 +116,7 @@ fn make_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), Loa
     Ok(())
 }
 
-/// Waits until fewer than `depth` requests are in flight. A sleep may end early, by an event of the other queue.
+/// Waits until fewer than `depth` requests are in flight. A sleep may end early, by an event of the receive queue.
 #[cold]
 fn wait_for_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
     let until = clock::now() + COMPLETION.as_nanos() as u64;
@@ -129,7 +129,7 @@ fn wait_for_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// Takes completions of requests, and waits for the first one for at most `wait`.
+/// Handles completions of requests, after waiting up to `wait` for the first one.
 #[inline]
 fn completed(pair: &mut Pair, in_flight: &mut u32, wait: Duration) -> Result<(), LoadError> {
     let got = pair.wait(Queue::Sent, usize::MAX, wait, |_| {})?;
@@ -137,12 +137,12 @@ fn completed(pair: &mut Pair, in_flight: &mut u32, wait: Duration) -> Result<(),
     Ok(())
 }
 
-/// Messages that are written into the other end's memory. Their last byte is a number that changes with each message:
-/// a device writes the bytes of a message in their order.
+/// Messages that are written into the other end's memory. Their last byte is a number that changes with each message.
+/// When it has changed, the message is complete, since a device writes the bytes in order.
 pub(in super::super) struct ByWrite {
     shape: Shape,
     in_flight: u32,
-    /// Number in the last byte of the next message to be sent, and of the next one to arrive.
+    /// Number in the last byte of the next message that is sent, and of the next one that is received.
     next: u8,
     awaited: u8,
 }
@@ -152,7 +152,7 @@ impl ByWrite {
         Self { shape, in_flight: 0, next: 1, awaited: 1 }
     }
 
-    /// Polls the memory until a message arrives, for at most `wait`.
+    /// Polls the memory until a message arrives, at most for `wait`; returns whether one arrived.
     #[inline]
     fn wait(&mut self, pair: &mut Pair, wait: Duration) -> Result<bool, LoadError> {
         let last = self.shape.half() + self.shape.size as usize - 1;
@@ -163,7 +163,7 @@ impl ByWrite {
                     self.awaited = self.awaited.wrapping_add(1);
                     return Ok(true);
                 }
-                // Completions are taken while there is nothing else to do.
+                // Completions are handled while no message is there.
                 if self.in_flight > 0 {
                     completed(pair, &mut self.in_flight, Duration::ZERO)?;
                 }
@@ -186,7 +186,8 @@ impl Way for ByWrite {
 
     #[inline]
     fn post(&mut self, pair: &mut Pair, _: u32) -> Result<(), LoadError> {
-        // A message that is still being sent must not change. With inline payload it was copied already.
+        // The bytes of a message that is still being sent must not change. Inline payload was copied already, so its
+        // request is complete at once.
         make_room(pair, &mut self.in_flight, 1)?;
         let last = self.shape.size as usize - 1;
         pair.endpoint.set_byte(last, self.next);
@@ -202,7 +203,8 @@ impl Way for ByWrite {
         mut take: impl FnMut(u32),
     ) -> Result<(), LoadError> {
         if self.wait(pair, wait)? {
-            // What arrived before is left there: Soft-RoCE may copy a message backwards, so that its last byte is there first.
+            // Received bytes are not overwritten here: Soft-RoCE may copy a message backwards, so that its last byte is
+            // stored first.
             //= torvalds/linux, arch/x86/lib/memcpy_64.S: copy_backward
             pair.compare(&self.shape, self.shape.size - 1)?;
             take(0);
@@ -211,7 +213,7 @@ impl Way for ByWrite {
     }
 }
 
-/// Operations that are whole round trips by themselves.
+/// Operations that are round trips themselves: RDMA reads and atomic operations.
 pub(in super::super) struct ByReturn {
     verb: Verb,
     shape: Shape,

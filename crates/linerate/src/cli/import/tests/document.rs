@@ -1,4 +1,4 @@
-//! `docs/import.md`, from the tables of formats and rules.
+//! Generates and checks `docs/import.md`, from the tables of formats and rules.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ linerate show last                     # the import again, by the rules of this 
 
 ";
 
-/// Sessions: what is typed, its samples, and the names of its files.
+/// Examples in the document: title, command, paths of its samples, and the names under which they are imported.
 const SESSIONS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "One result, and the facts of the far host",
@@ -110,7 +110,7 @@ fn row(text: &mut String, format: &Format) {
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 
-/// Text in a cell of Markdown.
+/// Makes a text fit into a cell of a Markdown table.
 fn cell(text: &str) -> String {
     let spaced = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::new();

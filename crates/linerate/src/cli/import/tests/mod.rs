@@ -1,4 +1,4 @@
-//! Pages of imports, from samples of other programs' output.
+//! Tests of the pages of imports, from sample outputs of other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub(super) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../linerate-import/tests/samples")
 }
 
-/// The page of samples, given as on the command line: files, then options.
+/// The page of an import; `line` holds its arguments: sample files, then options.
 fn page(line: &[&str]) -> Document {
     named(line, &[])
 }
 
-/// The same, with other names of the files.
+/// The page of an import whose files are renamed to `names`.
 pub(super) fn named(line: &[&str], names: &[&str]) -> Document {
     let args = Args::try_parse_from([&["import"], line].concat()).unwrap();
     let near = args.files.iter().map(|path| (Side::Near, path));
@@ -43,7 +43,7 @@ fn at(line: &[&str], width: usize) -> String {
     page(line).text(Style { width, color: false })
 }
 
-/// All samples.
+/// Paths of all samples.
 fn all() -> Vec<String> {
     let folders = fs::read_dir(samples()).unwrap();
     let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
@@ -102,7 +102,7 @@ fn no_line_is_longer_than_the_page() {
         for width in [40, 60, 80] {
             let page =
                 at(&[name, "--claim", "goodput>=20Gbit/s", "--claim", "latency<=2us"], width);
-            // A path is one word, and is not broken.
+            // A path has no spaces, and is not broken across lines.
             let is_word = |line: &str| !line.trim().contains(' ');
             let is_command = |line: &str| COMMANDS.iter().any(|word| line.starts_with(word));
             let mut lines = page.lines();

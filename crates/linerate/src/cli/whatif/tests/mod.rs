@@ -31,14 +31,14 @@ fn page(name: &str, sets: &[&str]) -> String {
     of_case(&text, &solved, &sets, Style::PLAIN)
 }
 
-/// The page of a case in this style.
+/// The page of a case, as text in `style`.
 fn of_case(text: &str, solved: &Solved, sets: &[String], style: Style) -> String {
-    let paths = told::read(text).unwrap();
-    let told = told::explained(&paths);
-    view::page(&solved.change(sets, &told)).text(style)
+    let paths = explained::read(text).unwrap();
+    let reported = explained::explained(&paths);
+    view::page(&solved.change(sets, &reported)).text(style)
 }
 
-/// All cases, one after the other.
+/// The document with the pages of all cases.
 fn document() -> String {
     let mut text = String::from(
         "# Cases\n\nReal systems with published measurements, and the ceilings that linerate computes for \
@@ -72,7 +72,7 @@ const SAMPLE: &str = include_str!("../../../../cases/sample.toml");
 fn the_sample_is_valid_and_names_every_key() {
     let checks = check_figures(SAMPLE).unwrap();
     assert_eq!(checks[0].relation, Some(Relation::Reached), "{checks:?}");
-    assert_eq!(told::read(SAMPLE).unwrap().len(), 2);
+    assert_eq!(explained::read(SAMPLE).unwrap().len(), 2);
     let groups =
         ["", "near.", "near.memory.", "near.port.", "far.port.", "net.", "storage.", "price."];
     let mut known = 0;
@@ -163,11 +163,11 @@ fn a_case_tells_its_story_and_a_change_does_not() {
 fn no_line_is_longer_than_the_page() {
     for (name, source) in CASES {
         let sets = ["streams=1".to_owned()];
-        let paths = told::read(source).unwrap();
-        let told = told::explained(&paths);
-        let remarks = told.iter().flat_map(|told| &told.explained.remarks);
+        let paths = explained::read(source).unwrap();
+        let reported = explained::explained(&paths);
+        let remarks = reported.iter().flat_map(|reported| &reported.explained.remarks);
         let steps = remarks.flat_map(|remark| &remark.finding.fix.steps);
-        // A command is one line, to be copied.
+        // A command stays on one line, so that it can be copied.
         let commands: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
         for sets in [&sets[..], &[]] {
             let solved = Solved::of(source, sets).unwrap();
@@ -191,9 +191,9 @@ fn every_document_fits_the_published_schema() {
         let sets = ["streams=1".to_owned()];
         for sets in [&sets[..], &[]] {
             let solved = Solved::of(text, sets).unwrap();
-            let paths = told::read(text).unwrap();
-            let told = told::explained(&paths);
-            let document = view::document(&solved.change(sets, &told)).unwrap();
+            let paths = explained::read(text).unwrap();
+            let reported = explained::explained(&paths);
+            let document = view::document(&solved.change(sets, &reported)).unwrap();
             let document = serde_json::from_str(&document).unwrap();
             fits("whatif", &document);
             refuses("whatif", &document, [], "");
@@ -284,8 +284,8 @@ fn watts_and_what_is_not_known_are_cells() {
 fn an_output_that_cannot_be_read_is_refused_by_its_name() {
     let case =
         "title = 'x'\nprotocol = 'tcp'\nnear = {}\n[[output]]\nname = 'notes'\ntext = 'nothing'\n";
-    let why = told::read(case).err().unwrap().to_string();
+    let why = explained::read(case).err().unwrap().to_string();
     assert!(why.contains("the output `notes`"), "{why}");
     let good = case.replace("'nothing'", "\"streams,gbit_per_s\\n1,9.4\\n\"");
-    assert_eq!(told::read(&good).unwrap().len(), 1);
+    assert_eq!(explained::read(&good).unwrap().len(), 1);
 }

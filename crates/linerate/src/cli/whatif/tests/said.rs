@@ -1,9 +1,9 @@
-//! What the pages of the cases say of their published results. Each sentence has a near miss: a change of the published
-//! figures that silences it.
+//! Checks what the pages of the cases say about published results. For each sentence, a small change of the published
+//! figures must remove it.
 
 use super::{CASES, Solved, Style, of_case};
 
-/// The page of a case after changes of its text, in one line.
+/// The page of a case as one line, after replacing texts in the case file.
 fn page(name: &str, changes: &[(&str, &str)]) -> String {
     let (_, source) = CASES.iter().find(|(known, _)| *known == name).unwrap();
     let mut text = (*source).to_owned();
@@ -16,7 +16,7 @@ fn page(name: &str, changes: &[(&str, &str)]) -> String {
     page.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A sentence, and the changes that silence it.
+/// A sentence, and the replacements in the case file that remove it.
 type Said<'a> = (&'a str, &'a [(&'a str, &'a str)]);
 
 #[track_caller]
@@ -104,7 +104,7 @@ fn case2_names_the_timer_first_and_the_fall_of_mpich() {
     let first = whole.find("Found sockets on the GE1000TC: a timer of 200 us");
     assert!(first.is_some_and(|first| Some(first) == whole.find("Found ")), "{whole}");
     assert_eq!(whole.matches("a timer of").count(), 2, "one is named, and once more beside MPICH");
-    // The same tables without the 200 us of the sockets.
+    // Replacements in the tables of the case that remove the 200 us timer of the sockets.
     let steady = [
         ("1,2000,0.800074,0.039996", "1,2000,0.700074,0.045709"),
         ("2,2000,0.799940,0.080006", "2,2000,0.710940,0.090022"),

@@ -1,18 +1,20 @@
-//! A rule about two runs of a disk, one after a change.
+//! A rule that compares two runs of one disk test: the link of the disk may have become slower in between.
 
 use super::super::super::Explained;
-use super::super::{Remark, Stands, rate};
+use super::super::{Remark, rate};
 use super::rows::{At, LINK, firsts, time};
+use linerate_facts::finding::Stands;
 use linerate_record::reported::{Access, Does, Source};
 use linerate_units::{Bytes, Nanos};
 
-/// Share of the rate before below which the later run is slower.
+/// Share of the earlier rate below which the later run is slower.
 const SLOWER: f64 = 0.6;
-/// How many times the time before small reads may take to be as quick: runs differ a little.
+/// Largest ratio of the later to the earlier time at which small reads are as quick as before: runs differ a little.
 const AS_QUICK: f64 = 1.15;
-/// Payload from which on an operation is limited by the link and not by the answer of the disk.
+/// Smallest payload of an operation that the link limits, and not the latency of the disk.
 const LARGE: Bytes = Bytes(128 << 10);
-/// Shares that a link leaves that trained to fewer lanes or to an older generation, in words, and what that is.
+/// Shares of the rate that are left if a link trained to fewer lanes or an older generation: the share, in words, and
+/// its reason.
 //= PCI Express Base Specification 5.0: 2.5 and 5 GT/s with 8b/10b, 8, 16 and 32 GT/s with 128b/130b: about twice as
 //= much with each
 const STEPS: [(f64, &str, &str); 3] = [
@@ -24,14 +26,14 @@ const STEPS: [(f64, &str, &str); 3] = [
     ),
     (0.125, "an eighth", "three generations back (4 to 1)"),
 ];
-/// Share by which a rate may differ from such a step: the disk itself takes some time, too.
+/// Largest relative difference of a rate from such a share: the disk itself takes some time, too.
 const NEAR: f64 = 0.15;
-/// Bytes in a second above which a disk is in a slot, and not on SATA; and above which it is not on USB.
+/// Bytes per second above which a disk is in a slot and not on SATA; then the rate above which it is not on USB.
 //= Serial ATA Revision 3.5: 600 MB/s; Universal Serial Bus 3.2: 20 Gb/s
 const ABOVE_SATA: f64 = 600e6;
 const ABOVE_USB: f64 = 2.5e9;
 
-/// The link of a disk that was slower in the later run.
+/// Remarks on disks whose link seems to have been slower in the later of two runs.
 pub(in crate::rule) fn narrower(explained: &Explained<'_>) -> Vec<Remark> {
     let mut runs: Vec<&Source> = Vec::new();
     for at in firsts(explained) {
@@ -45,14 +47,14 @@ pub(in crate::rule) fn narrower(explained: &Explained<'_>) -> Vec<Remark> {
     pairs.filter_map(|pair| compared(&rows(pair[0]), &rows(pair[1]))).collect()
 }
 
-/// Most rows of a run that are compared.
+/// Most rows of one run that are compared.
 const MOST: usize = 64;
 
 fn rows(source: &Source) -> Vec<At<'_>> {
     super::rows::of(source).filter(|at| at.row.does == Does::Read).take(MOST).collect()
 }
 
-/// The rows that measure the same before and after, of which a test holds.
+/// Pairs of rows that measure the same before and after; only rows for which `is` holds.
 fn pairs<'a>(
     before: &'a [At<'a>],
     after: &'a [At<'a>],

@@ -1,4 +1,4 @@
-//! What a case file tells of results: outputs of programs, times by size, and claims.
+//! The measured results in a case file: outputs of programs, times by size, and claims.
 
 use serde::Deserialize;
 
@@ -14,12 +14,12 @@ use linerate_record::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Source
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Output {
-    /// Its name: what was measured.
+    /// Name of the output: what was measured.
     pub name: String,
-    /// The host at which it was made.
+    /// The host on which the program ran.
     #[serde(default = "near")]
     pub side: Side,
-    /// Differences of the measured path from the case, as they would be typed after `--set`.
+    /// Values in which the measured path differs from the case, written as after `--set`.
     #[serde(default)]
     pub set: Vec<String>,
     /// The text as the program printed it, or a table with named columns.
@@ -45,23 +45,23 @@ pub struct ClaimKey {
 pub struct SizeSeries {
     /// Description of the measured quantity.
     pub what: String,
-    /// Sizes with their times: all in one direction, or all round trips.
+    /// Sizes with their times: all times in one direction, or all round trips.
     #[serde(deserialize_with = "value::points")]
     pub points: Vec<Point>,
 }
 
-/// Results of one path: of the case, or of the case with differences.
+/// Results of one path: the path of the case, or one that differs from it in some values.
 #[derive(Debug, Clone)]
 pub struct Reported {
-    /// The differences from the case; none for the path of the case itself.
+    /// The values in which the path differs from the case; empty for the path of the case itself.
     pub set: Vec<String>,
-    /// The hardware, the times by size and the claims. What the outputs hold is not read yet.
+    /// The hardware, the times by size and the claims. The text of the outputs is not parsed yet.
     pub material: Material,
-    /// The outputs, for a reader of them.
+    /// The outputs of programs, not parsed yet.
     pub outputs: Vec<Output>,
 }
 
-/// The results that a case file tells: of its own path first, then of each path that differs. Empty without any.
+/// The results in a case file: of its own path first, then of each path that differs. Empty if it has no results.
 pub fn reported(text: &str) -> Result<Vec<Reported>, CaseError> {
     let case = Case::read(text, &[""; 0])?;
     let mut paths: Vec<Vec<String>> = vec![Vec::new()];
@@ -73,8 +73,8 @@ pub fn reported(text: &str) -> Result<Vec<Reported>, CaseError> {
     let each = paths.into_iter().map(|set| of_path(text, &case, set));
     let mut all = each.collect::<Result<Vec<_>, _>>()?;
     all.retain(|one| {
-        let told = &one.material;
-        !(one.outputs.is_empty() && told.sources.is_empty() && told.claims.is_empty())
+        let report = &one.material;
+        !(one.outputs.is_empty() && report.sources.is_empty() && report.claims.is_empty())
     });
     Ok(all)
 }
@@ -83,7 +83,7 @@ fn of_path(text: &str, case: &Case, set: Vec<String>) -> Result<Reported, CaseEr
     let path = Case::read(text, &set)?;
     let mut material =
         Material { hardware: hardware(&path, &answer(&path)?), ..Material::default() };
-    // Any path of the case may refute a ceiling; what was reached is said of the case itself.
+    // Any path of the case may refute a claimed ceiling. Other claims are about the path of the case itself.
     let is_own = |claim: &&ClaimKey| set.is_empty() || claim.says.text.starts_with("ceiling");
     let claims = case.claim.iter().filter(is_own);
     material.claims = claims.map(|claim| claim.says.clone()).collect();
@@ -94,7 +94,7 @@ fn of_path(text: &str, case: &Case, set: Vec<String>) -> Result<Reported, CaseEr
     Ok(Reported { outputs: outputs.cloned().collect(), material, set })
 }
 
-/// The hardware that a case describes.
+/// The ceilings of the hardware that a case describes.
 fn hardware(case: &Case, answer: &Answer) -> Hardware {
     let ways = Direction::ALL.into_iter().filter_map(|way| answer.way(way));
     let all = Direction::ALL.into_iter().flat_map(|way| answer.ceilings(way));
@@ -119,7 +119,7 @@ fn hardware(case: &Case, answer: &Answer) -> Hardware {
     }
 }
 
-/// Times by size that were typed, as if a program had reported them.
+/// Turns times by size, which were typed into the case file, into the form of a program's output.
 fn source(series: &SizeSeries) -> Source {
     let row = |point: &Point| SizeRow {
         size: point.size,

@@ -1,4 +1,4 @@
-//! How a run was asked for, so that an advised command measures the same path in the same way.
+//! The options of a run, so that an advised command measures the same path in the same way.
 
 use linerate_plan::Plan;
 use linerate_plan::transport::{self, USUAL};
@@ -6,15 +6,15 @@ use linerate_units::shell::word;
 
 /// The far end, the transport and its options, as arguments of `linerate run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// The far end and the transport. Begins with a space, or is empty.
+pub struct Requested {
+    /// The far end and the transport as arguments. Begins with a space, or is empty.
     path: String,
-    /// Options of the transport, each with its flag: `--op`, ` --op read`.
+    /// Options of the transport: the flag, and the whole argument: `--op`, ` --op read`.
     options: Vec<(String, String)>,
 }
 
-impl Asked {
-    /// What a plan was made from.
+impl Requested {
+    /// The arguments from which a plan was made.
     pub(super) fn of(plan: &Plan) -> Self {
         let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
         let engine = Some(&plan.engine).filter(|engine| *engine != USUAL.name);
@@ -30,12 +30,12 @@ impl Asked {
         Self { path: peer.chain(reach).chain(engine).collect(), options: options.collect() }
     }
 
-    /// A path of which only these arguments are known.
+    /// A run of which only these arguments are known.
     pub fn path(path: &str) -> Self {
         Self { path: path.to_owned(), options: Vec::new() }
     }
 
-    /// The command that measures the same once more, with `more` options, which replace those of the run.
+    /// The command that repeats the measurement, with the options `more`, which replace those of the run.
     pub fn run(&self, more: &str) -> String {
         let is_kept = |flag: &str| more.split_whitespace().all(|word| word != flag);
         let kept = self.options.iter().filter(|(flag, _)| is_kept(flag));
@@ -73,16 +73,16 @@ mod tests {
             sweep: false,
             trials: false,
         };
-        let asked = Asked::of(&plan);
+        let requested = Requested::of(&plan);
         assert_eq!(
-            asked.run(""),
+            requested.run(""),
             "linerate run 10.0.0.2 --open --engine rdma --depth 4 --events --inline 64B --op read --verify=false"
         );
-        let other = asked.run(" --op write --depth 8");
+        let other = requested.run(" --op write --depth 8");
         assert_eq!(
             other,
             "linerate run 10.0.0.2 --open --engine rdma --events --inline 64B --verify=false --op write --depth 8"
         );
-        assert_eq!(Asked::path(" HOST").run(""), "linerate run HOST");
+        assert_eq!(Requested::path(" HOST").run(""), "linerate run HOST");
     }
 }

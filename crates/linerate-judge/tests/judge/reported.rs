@@ -1,10 +1,10 @@
-//! The order in which a verdict is read.
+//! Tests of the order in which the answers of a verdict are shown.
 
 use linerate_judge::verdict::{Entry, entries};
 
 use super::*;
 
-/// A path of both directions: forward of this load, reverse of that.
+/// A path with both directions loaded: `forward`, and `reverse` in the other direction.
 fn both(forward: Load, reverse: Load) -> Model {
     let mut m = model(forward);
     let mut other = model(reverse).directions.remove(0);
@@ -13,17 +13,17 @@ fn both(forward: Load, reverse: Load) -> Model {
     m
 }
 
-/// Cause and direction of each answer; `unknown` where there is no cause.
+/// Cause and direction of each answer; `unknown` if no cause is named.
 fn read(m: &Model) -> Vec<(&'static str, Direction)> {
     let verdict = judge(m);
-    let of = |told: Entry<'_>| match told {
+    let of = |reported: Entry<'_>| match reported {
         Entry::Limit(limit) => (limit.cause, limit.direction),
         Entry::Unknown(direction) => ("unknown", direction),
     };
     entries(m, &verdict).into_iter().map(of).collect()
 }
 
-/// A load of which nothing is known that could limit it.
+/// A load with no reading that could explain what limits it.
 fn unexplained(rate: f64) -> Load {
     let mut base = load();
     base.goodput.mean = rate;
@@ -32,7 +32,7 @@ fn unexplained(rate: f64) -> Load {
     base
 }
 
-/// A sender whose buffer holds it.
+/// A load that the sender's buffer limits.
 fn held(rate: f64) -> Load {
     let mut base = unexplained(rate);
     base.tcp.sndbuf_limited = Some(0.97);
@@ -58,7 +58,7 @@ fn a_proved_limit_precedes_a_supported_one_but_not_one_of_a_far_slower_direction
     use Direction::{Forward, Reverse};
     let m = |share: f64| {
         let mut m = both(held(share * 1e9), load());
-        // Proved of reverse: twice the streams carry the same.
+        // In reverse the path's rate is proved: twice the streams carry the same.
         tried(&mut m, "more-streams", 1.0);
         m.trials[0].plan.direction = Reverse;
         m
@@ -75,9 +75,9 @@ fn an_unknown_of_goodput_precedes_what_makes_round_trips_long() {
     let mut verdict = judge(&m);
     let goodput = entries(&m, &verdict).len();
     verdict.limits[0].metric = Measure::Latency;
-    let told = entries(&m, &verdict);
-    assert_eq!((goodput, told.len()), (1, 2));
-    assert_eq!(told[0], Entry::Unknown(Direction::Forward));
+    let reported = entries(&m, &verdict);
+    assert_eq!((goodput, reported.len()), (1, 2));
+    assert_eq!(reported[0], Entry::Unknown(Direction::Forward));
 }
 
 #[test]
