@@ -1,6 +1,6 @@
 //! Rules about links, ports and slots: full, used only in part, or slower than they could be.
 
-use super::super::{Explained, side_name};
+use super::super::Explained;
 use super::fabric::ports;
 use super::{Remark, fabric, full};
 use linerate_facts::finding::Finding;
@@ -27,7 +27,7 @@ pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
     let limiting =
         all.filter(|(_, odd)| !odd.limits.is_empty() && !ports::WAITING.contains(&odd.id));
     let remark = |(side, odd): (Side, &Finding)| {
-        let remark = slower(side, odd);
+        let remark = Remark::of_oddity(side, odd);
         if ports::is_filled(explained, side, odd) {
             remark.names(&["wire-full"]).at(side)
         } else {
@@ -37,11 +37,4 @@ pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = limiting.map(remark).collect();
     remarks.extend(ports::below_modes(explained));
     remarks
-}
-
-/// The remark that repeats a host's finding about one of its ports or slots.
-pub(super) fn slower(side: Side, odd: &Finding) -> Remark {
-    let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
-    let finding = Finding { what, subject: String::new(), brief: String::new(), ..odd.clone() };
-    Remark { finding, answer: None }
 }

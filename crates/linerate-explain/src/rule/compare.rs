@@ -1,8 +1,9 @@
 //! Rules that compare runs which differ in one thing: direction, number of streams, or buffer.
 
 use super::super::Explained;
-use super::course::{Of, median, transfers, way};
+use super::course::median;
 use super::streams::{CAPPED, FLOW_CAPS};
+use super::transfers::{Of, transfers, way};
 use super::{Remark, rate};
 use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;

@@ -2,7 +2,7 @@
 //! one of them the limit; these rules only find figures that agree with one.
 
 use super::super::Explained;
-use super::{Remark, course, rate};
+use super::{Remark, rate, transfers};
 use linerate_facts::finding::Stands;
 use linerate_judge::loss_leaves;
 use linerate_judge::model::{DirectionModel, Load};
@@ -76,7 +76,7 @@ pub(super) fn is_held(one: &Transfer) -> bool {
 }
 
 pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
-    let remark = |(source, result, one): course::Of<'_>| {
+    let remark = |(source, result, one): transfers::Of<'_>| {
         let ends = [
             (one.held.window, "receive-window", "the receiver's window", one.direction.receiver()),
             (one.held.buffer, "send-buffer", "the send buffer", one.direction.sender()),
@@ -89,7 +89,7 @@ pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
             .max_by(|a, b| a.0.total_cmp(&b.0))?;
         let what = format!(
             "{}: {name} held the sender for {:.1} % of the time in which it had data, at {}",
-            course::way(one.direction),
+            transfers::way(one.direction),
             share * 100.0,
             rate(one.goodput.0 as f64)
         );
@@ -112,7 +112,7 @@ pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
             .next(next.0, next.1);
         Some(flight.into_iter().fold(remark, Remark::because))
     };
-    course::transfers(explained).filter_map(remark).collect()
+    transfers::transfers(explained).filter_map(remark).collect()
 }
 
 /// The smallest known bound on the data that a stream has in flight, with its name.

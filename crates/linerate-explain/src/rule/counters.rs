@@ -2,8 +2,8 @@
 
 use super::super::{Explained, side_name};
 use super::Remark;
-use super::course::{MOST_RUNS, transfers};
 use super::fabric::ports;
+use super::transfers::{MOST_RUNS, transfers};
 use linerate_facts::finding::Stands;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Counters, CpuOf, Measured, Outcome, Source, Transfer};

@@ -1,35 +1,12 @@
 //! Rules about the course of one transfer: what its intervals show without any ceiling.
 
 use super::super::Explained;
+use super::transfers::{Of, transfers, way};
 use super::{Remark, connections, counters, rate};
 use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
-use linerate_record::reported::{Carrier, Counted, Measured, Outcome, Source, Transfer};
+use linerate_record::reported::{Carrier, Counted, Transfer};
 use linerate_units::{Bytes, Rate};
-
-/// A transfer, with the source and the result that it was read from.
-pub(super) type Of<'a> = (&'a Source, &'a Outcome, &'a Transfer);
-
-/// Most runs that are compared with each other: the number of pairs grows with its square.
-pub(super) const MOST_RUNS: usize = 1_000;
-
-/// All transfers with their place in the input, at most `MOST_RUNS`.
-pub(super) fn transfers<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Of<'a>> {
-    let runs = explained.material.runs();
-    let all = runs.filter_map(|(source, result)| match &result.measured {
-        Measured::Transfer(one) => Some((source, result, &**one)),
-        _ => None,
-    });
-    all.take(MOST_RUNS)
-}
-
-/// A direction in words: `client to server`.
-pub(super) const fn way(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Forward => "client to server",
-        Direction::Reverse => "server to client",
-    }
-}
 
 /// Congestion window, in segments, up to which every segment was lost: after such a loss Linux starts again with one.
 //= net/ipv4/tcp_input.c, tcp_enter_loss: snd_cwnd = tcp_packets_in_flight + 1

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::super::{Explained, Table};
 use super::Remark;
-use super::course::transfers;
+use super::transfers::transfers;
 use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;
 use linerate_record::reported::SizeRow;
@@ -53,7 +53,7 @@ fn found(what: String) -> Remark {
 /// Remarks on transfers whose program also measured the round trip without load.
 fn loaded(explained: &Explained<'_>) -> Vec<Remark> {
     let all = transfers(explained).filter(|(source, ..)| source.tool.name == "networkQuality");
-    let remark = |(source, result, one): super::course::Of<'_>| {
+    let remark = |(source, result, one): super::transfers::Of<'_>| {
         let (idle, loaded) = (one.round_trip.least?, one.round_trip.mean?);
         has_grown(idle, loaded).then(|| {
             let way = match one.direction {

@@ -1,8 +1,9 @@
 //! Rules that compare rates of sockets with what standard links carry: full, nearly full, or more than is possible.
 
 use super::super::{Explained, facts, side_name};
-use super::course::{Of, fell, is_flat, median, transfers, way};
+use super::course::{fell, is_flat, median};
 use super::streams::{CAPPED, FLOW_CAPS, PATTERN};
+use super::transfers::{Of, transfers, way};
 use super::{Remark, counters, rate};
 use linerate_ceiling::Link;
 use linerate_ceiling::fingerprint::{Carrier as By, Kind, Variant, ways};

@@ -2,7 +2,7 @@
 
 use super::super::Explained;
 use super::Remark;
-use super::course::MOST_RUNS;
+use super::transfers::MOST_RUNS;
 use linerate_facts::finding::Stands;
 use linerate_record::reported::{Hop, Measured};
 use linerate_units::Nanos;

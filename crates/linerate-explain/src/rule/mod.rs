@@ -25,6 +25,7 @@ mod runs;
 mod sizes;
 mod streams;
 mod tables;
+mod transfers;
 mod usb;
 
 use super::Explained;

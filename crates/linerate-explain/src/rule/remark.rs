@@ -1,5 +1,6 @@
 //! The remark of a rule: what it found, and the answer that this gives.
 
+use super::super::side_name;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::finding::{Finding, Stands};
 use linerate_plan::path::{Direction, Side};
@@ -75,6 +76,13 @@ impl Next {
 }
 
 impl Remark {
+    /// The remark that repeats an oddity of a host.
+    pub(super) fn of_oddity(side: Side, odd: &Finding) -> Self {
+        let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
+        let finding = Finding { what, subject: String::new(), brief: String::new(), ..odd.clone() };
+        Self { finding, answer: None }
+    }
+
     pub(super) fn new(stands: Stands, what: impl Into<String>) -> Self {
         Self { finding: Finding::new("", "", what).stands(stands), answer: None }
     }

@@ -2,7 +2,7 @@
 
 use super::super::{Explained, Table, side_name};
 use super::Remark;
-use super::course::transfers;
+use super::transfers::transfers;
 use linerate_facts::finding::Stands;
 use linerate_facts::nic::{Coalesce, Nic};
 use linerate_plan::path::Side;

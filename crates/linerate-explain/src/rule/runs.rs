@@ -1,8 +1,8 @@
 //! Rules that compare runs of messages which differ in one thing: length, queue pairs, or one direction against both.
 
 use super::super::Explained;
-use super::course::transfers;
 use super::moved::{Moved, runs};
+use super::transfers::transfers;
 use super::{Remark, rate};
 use linerate_facts::finding::Stands;
 use linerate_record::reported::{Carrier, Transfer};

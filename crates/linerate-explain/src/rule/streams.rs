@@ -1,7 +1,7 @@
 //! Rules about the number and the rates of the streams of transfers.
 
 use super::super::Explained;
-use super::course::MOST_RUNS;
+use super::transfers::MOST_RUNS;
 use super::{Remark, rate};
 use linerate_facts::finding::Stands;
 use linerate_plan::path::Direction;

@@ -1,8 +1,8 @@
 //! Rules about disks and network ports that are attached to USB 2, whose bus is slower than they are.
 
 use super::super::{Explained, side_name};
-use super::course::transfers;
 use super::disk::rows::{At, all, of};
+use super::transfers::transfers;
 use super::{Remark, rate};
 use linerate_ceiling::usb::leaves;
 use linerate_facts::Inventory;

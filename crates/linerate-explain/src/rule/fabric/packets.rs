@@ -1,8 +1,8 @@
 //! Rules about the size of packets: of RDMA, and of sockets over InfiniBand.
 
 use super::super::super::{Explained, facts};
-use super::super::course::transfers;
 use super::super::moved::{Moved, runs};
+use super::super::transfers::transfers;
 use super::super::{Remark, rate};
 use super::payload;
 use linerate_ceiling::fingerprint::{self as print, Kind};

@@ -1,7 +1,6 @@
 //! Rules about InfiniBand and network ports, by the facts of the hosts: down, emulated in software, or not fully used.
 
 use super::super::super::{Explained, facts, side_name};
-use super::super::ceiling::slower;
 use super::super::moved::runs;
 use super::super::{Remark, rate};
 use linerate_facts::Inventory;
@@ -42,7 +41,7 @@ pub(in crate::rule) fn down(explained: &Explained<'_>) -> Vec<Remark> {
         if has_results && has_active(host) {
             return None;
         }
-        let remark = slower(side, odd);
+        let remark = Remark::of_oddity(side, odd);
         Some(if has_results {
             Remark { finding: remark.finding.stands(Stands::Doubt), ..remark }.because(
                 "if that is still so, no port of InfiniBand is active on this host, and the results \
