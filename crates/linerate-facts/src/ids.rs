@@ -95,7 +95,11 @@ pub const IDS: &[Id] = &[
     row("disk-link", &[Rules], "a disk was slower in a later run"),
     row("disk-on-usb-2", &[Rules], "a disk hangs on USB 2"),
     row("disk-open", &[Rules], "results of disks alone: what they rule out"),
-    row("disk-page-cache", &[Rules], "the bytes were in memory, and the disk did not move them"),
+    row(
+        "disk-page-cache",
+        &[Judge, Rules],
+        "the bytes were in memory, and the disk did not move them",
+    ),
     row("disk-path-failed", &[Host, Rules], "paths to a disk failed"),
     row("disk-path-idle", &[Host, Rules], "paths to a disk are not used"),
     row("disk-submit", &[Rules], "a thread does nothing but submit"),

@@ -233,6 +233,13 @@ metrics! {
     SOCKET_MEMORY_EVER = "socket_memory" "most_used" Bytes Gauge "The most that was ever in use: memory.kmem.tcp.max_usage_in_bytes.";
     SOCKET_MEMORY_PRESSED = "socket_memory" "pressed" Count Gauge "1 while the kernel saves memory for TCP on the whole system: `press` of TCP in /proc/net/protocols, which every network namespace shows.";
     MEMORY_BYTES = "memory" "bytes" Bytes Counter "Bytes that CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
+    DISK_READS = "disk" "reads" Count Counter "Reads that are complete, after merging: /sys/class/block/NAME/stat; subject is the device.";
+    DISK_READ_BYTES = "disk" "read_bytes" Bytes Counter "Bytes that were read from the device, same file.";
+    DISK_WRITES = "disk" "writes" Count Counter "Writes that are complete, after merging, same file.";
+    DISK_WRITTEN_BYTES = "disk" "written_bytes" Bytes Counter "Bytes that were written to the device, same file.";
+    DISK_IN_FLIGHT = "disk" "in_flight" Count Gauge "Requests in flight, same file.";
+    DISK_BUSY = "disk" "busy_ms" Count Counter "Milliseconds in which requests were in flight, io_ticks, same file.";
+    DISK_QUEUE = "disk" "queue_ms" Count Counter "Milliseconds that requests were in flight, summed over all of them, time_in_queue, same file.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 

@@ -25,6 +25,7 @@ mod clock;
 mod conntrack;
 mod counters;
 mod cpu;
+mod disk;
 mod driver;
 mod facts;
 mod flows;

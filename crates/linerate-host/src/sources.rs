@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::conntrack::Conntrack;
 use super::counters::Counters;
 use super::cpu::Cpu;
+use super::disk::Disk;
 use super::fragments::Fragments;
 use super::memory::Memory;
 use super::netstat::Netstat;
@@ -41,7 +42,13 @@ impl Sources {
     pub fn new(machine: Arc<dyn Machine>, subject: impl Into<Subject>) -> Self {
         match subject.into() {
             Subject::Peer(toward) => Self::toward(machine, toward),
-            Subject::File(_) | Subject::Host => Self::alone(machine),
+            Subject::File(path) => {
+                let disk = Slot::new(Disk::new(&*machine, &path));
+                let mut sources = Self::alone(machine);
+                sources.host.push(disk);
+                sources
+            }
+            Subject::Host => Self::alone(machine),
         }
     }
 

@@ -15,6 +15,21 @@ use crate::figure::{
 };
 use crate::model::{Estimate, Setting};
 
+/// A percentile of times; `None` if there are too few.
+fn part(times: &Histogram, percent: f64, of: Subject) -> Option<Entry> {
+    let interval = percentile_ci(times, percent / 100.0);
+    let known = percentile(times, percent / 100.0);
+    let mid = if percent == TYPICAL { middle(times) } else { known };
+    let evidence = interval.map_or(Evidence::None, Evidence::Interval);
+    let of = Subject { percentile: Some(percent), ..of };
+    Some(Entry { figure: &LATENCY, of, value: Ok(Value { mid: mid? as f64, evidence }) })
+}
+
+/// The percentiles of times that are shown, as far as there are enough of them.
+pub fn percentiles(times: &Histogram, of: Subject) -> Vec<Entry> {
+    [TYPICAL, 99.0, 99.9].into_iter().filter_map(|percent| part(times, percent, of)).collect()
+}
+
 /// The percentile that is shown as the typical round trip: the median.
 pub const TYPICAL: f64 = 50.0;
 
@@ -62,14 +77,7 @@ impl Point {
         let bare =
             |figure, nanos: Option<f64>| Some(Entry::bare(figure, Subject::default(), nanos?));
         let exactly = |nanos: Option<u64>| nanos.map(|nanos| nanos as f64);
-        let part = |percent: f64| {
-            let interval = percentile_ci(times, percent / 100.0);
-            let known = percentile(times, percent / 100.0);
-            let mid = if percent == TYPICAL { middle(times) } else { known };
-            let evidence = interval.map_or(Evidence::None, Evidence::Interval);
-            let of = Subject { percentile: Some(percent), ..Subject::default() };
-            Some(Entry { figure: &LATENCY, of, value: Ok(Value { mid: mid? as f64, evidence }) })
-        };
+        let part = |percent| part(times, percent, Subject::default());
         let deviation = found.as_ref().filter(|_| number > 1).map(|found| found.deviation);
         let entries = [
             bare(&LEAST, exactly(exact.map(|exact| exact.least))),

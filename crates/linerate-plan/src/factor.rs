@@ -87,6 +87,7 @@ factors! {
     OtherCongestion Congestion [Connections] "Another congestion control.";
     SmallerMss Segment [Stack] "Segments of half the size; small ones where none get through.";
     Discard Copy [Connections] "Payload dropped in the kernel instead of copied to the receiving program.";
+    PastCache Copy [Disk] "Reads and writes past the page cache, not through it.";
     ZeroCopy Copy [Connections] "Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.";
     NearInterrupts Placement [Port] "One end's threads on the NUMA node that the port's interrupts are sent to.";
     OtherCpu Placement [] "One end's threads on CPUs that had little to do.";
@@ -272,6 +273,12 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::Discard,
         words: "whether the receiving thread gains where nothing is copied to it",
         change: "dropping the payload in the kernel",
+    },
+    TrialKind {
+        id: "past-cache",
+        factor: Factor::PastCache,
+        words: "whether the rate is another one past the page cache",
+        change: "reads and writes past the page cache",
     },
     TrialKind {
         id: "zero-copy",

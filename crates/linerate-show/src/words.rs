@@ -4,7 +4,7 @@ use linerate_facts::{HostFacts, Port};
 use linerate_judge::causes::cause;
 use linerate_judge::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_judge::verdict::{Disturbance, Limit};
-use linerate_plan::path::{Measure, Place, Side, Stage};
+use linerate_plan::path::{Direction, Measure, Place, Side, Stage};
 use linerate_plan::transport::{self, FarEnd, Feature, Options, TransportInfo};
 use linerate_plan::{Handover, Knobs};
 use linerate_units::stats::Interval;
@@ -292,6 +292,15 @@ pub(super) fn server(far_end: &str, address: &str) -> String {
         return far_end.to_owned();
     }
     format!("{far_end} at {address}")
+}
+
+/// The word for a direction of a load: a disk is read and written.
+pub(super) fn direction(engine: &str, direction: Direction) -> &'static str {
+    match (transport::of(engine).far_end, direction) {
+        (FarEnd::File, Direction::Forward) => "write",
+        (FarEnd::File, Direction::Reverse) => "read",
+        _ => direction.name(),
+    }
 }
 
 /// Whether the far end is another process of this host, which linerate starts.

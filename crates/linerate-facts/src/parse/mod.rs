@@ -12,6 +12,7 @@ pub mod control;
 pub mod cpu_stat;
 pub mod cpuinfo;
 pub mod datagram;
+pub mod disk_stat;
 pub mod driver;
 pub mod ethtool;
 pub mod genetlink;

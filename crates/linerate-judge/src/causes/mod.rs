@@ -1,5 +1,6 @@
 //! Causes of slowness. Each cause has its own file in a folder here, and one row in [`CAUSES`].
 
+mod disk;
 mod expected;
 mod host;
 mod latency;
@@ -95,6 +96,7 @@ pub const CAUSES: &[&Cause] = &[
     &host::sender_app::CAUSE,
     &host::exchange_deadlock::CAUSE,
     &host::queue_depth::CAUSE,
+    &disk::page_cache::CAUSE,
     &rdma::depth::CAUSE,
     &rdma::read_depth::CAUSE,
     &rdma::one_qp::CAUSE,

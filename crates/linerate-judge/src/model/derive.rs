@@ -271,12 +271,16 @@ pub fn same_machine(record: &Record) -> bool {
 
 /// All round trips of a step, from its sets that time them.
 pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
-    let timed = |set: u32| {
-        record
-            .sets
-            .iter()
-            .any(|s| s.plan.id == set && matches!(s.plan.pattern, Pattern::PingPong { .. }))
-    };
+    times(record, step, |pattern| matches!(pattern, Pattern::PingPong { .. }))
+}
+
+/// The times that the sets of these patterns measured in a step.
+pub(super) fn times(
+    record: &Record,
+    step: &Step,
+    is: impl Fn(&Pattern) -> bool,
+) -> Option<Histogram> {
+    let timed = |set: u32| record.sets.iter().any(|s| s.plan.id == set && is(&s.plan.pattern));
     let all = step.ends.iter().flat_map(|e| &e.latencies).filter(|h| timed(h.set));
     merge(all)
 }

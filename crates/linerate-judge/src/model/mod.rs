@@ -13,6 +13,7 @@ mod datagrams;
 mod deadlock;
 mod delayed;
 mod derive;
+mod disk;
 mod driver;
 mod elsewhere;
 mod ends;
@@ -72,6 +73,7 @@ use derive::contended;
 pub use derive::{
     Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, trial, undisturbed,
 };
+pub use disk::DiskLoad;
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use ends::is_alone;
@@ -95,7 +97,7 @@ pub use requested::Requested;
 pub use shaping::Shaping;
 pub use shares::TcpShares;
 pub use socket_memory::SocketMemory;
-pub use spread::{Part, base_round_trips, idle_round_trips, parts};
+pub use spread::{Part, base_operations, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Fall, Knee, Setting, Sweep, SweepPlan, sweep};
 pub use trials::effect;
@@ -328,6 +330,8 @@ pub struct Load {
     pub transport: &'static TransportInfo,
     /// Number of streams: connections, or sources of datagrams.
     pub streams: u32,
+    /// What the disks below the file did; `None` if there are none, or they were not read.
+    pub disk: Option<DiskLoad>,
     /// The settings of the load's connections.
     pub knobs: Knobs,
     /// The settings in force at the sender and at the receiver.

@@ -91,8 +91,9 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let missing = missing(sending, receiving, set)
         .filter(|_| may_lose && datagrams.is_none())
         .map(|(missing, sent)| (Bytes(missing), Bytes(sent)));
-    // Without a far end, only sending threads exist.
-    let receivers = if is_alone(record) { "tx" } else { "rx" };
+    // Without a far end, the near end counts for both.
+    let counts_both = is_alone(record) && direction.sender() == Side::Near;
+    let receivers = if counts_both { "tx" } else { "rx" };
     Some(Once {
         direction,
         moved: ByRole { sender: moved(sending, "tx"), receiver: moved(receiving, receivers) },

@@ -27,7 +27,10 @@ impl Requested {
             let value = row(key)?.argument(setting);
             Some((format!("--{key}"), format!(" --{key}{value}")))
         });
-        Self { path: peer.chain(reach).chain(engine).collect(), options: options.collect() }
+        let size = Some(plan.knobs.write_size).filter(|size| size.0 > 0);
+        let size = size.map(|size| ("--size".to_owned(), format!(" --size {}", size.exact())));
+        let options = options.chain(size).collect();
+        Self { path: peer.chain(reach).chain(engine).collect(), options }
     }
 
     /// A run of which only these arguments are known.

@@ -2,14 +2,14 @@
 //! real.
 
 use super::datagrams::lost;
-use super::derive::{first, round_trips};
+use super::derive::{first, round_trips, times};
 use super::ends::{is_alone, receiving, sending, stream_set};
 use super::load::{Over, load};
 use super::readings::{Window, growth};
 use super::tcp::sent;
 use linerate_facts::metric as m;
-use linerate_plan::Purpose;
-use linerate_plan::path::Direction;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Pattern, Purpose};
 use linerate_record::{EndReadings, Record, Step};
 use linerate_units::stats::{Count, Histogram};
 
@@ -44,7 +44,9 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     };
     let alone = is_alone(record);
     let of = |window| {
-        let transmitted = moved(sending, &format!("s{}/tx", set.plan.id), window)?;
+        let near = if direction.sender() == Side::Near { "tx" } else { "rx" };
+        let sends = if alone { near } else { "tx" };
+        let transmitted = moved(sending, &format!("s{}/{sends}", set.plan.id), window)?;
         let received = if alone {
             (None, transmitted.1)
         } else {
@@ -69,6 +71,12 @@ pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
 /// All round trips that were timed during the base load of a direction.
 pub fn base_round_trips(record: &Record, direction: Direction) -> Option<Histogram> {
     round_trips(record, base(record, direction)?)
+}
+
+/// All operations that were timed as a part of the base load of a direction.
+pub fn base_operations(record: &Record, direction: Direction) -> Option<Histogram> {
+    let is_load = |pattern: &Pattern| matches!(pattern, Pattern::Stream { .. });
+    times(record, base(record, direction)?, is_load)
 }
 
 /// The step whose load the model uses as the base load.

@@ -4,6 +4,7 @@
 //! Trials are separate from causes, because one trial separates several rivals. The kinds of trials are rows of
 //! [`linerate_plan::factor::TRIALS`].
 
+mod disk;
 mod host;
 mod settings;
 mod slice;

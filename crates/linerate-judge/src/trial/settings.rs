@@ -1,7 +1,7 @@
 //! Settings of linerate's own connections that a trial changes.
 
 use super::slice::loses_little;
-use super::{SMALL_MSS, WORK_SHARE, host, verbs};
+use super::{SMALL_MSS, WORK_SHARE, disk, host, verbs};
 use crate::causes::{ROOM, crowded, raised};
 use crate::model::{Load, Model, Thread, elsewhere, follows};
 use crate::signs::crowd::crowds;
@@ -18,10 +18,10 @@ use linerate_units::{Bytes, Rate};
 const MOST_STREAMS: u32 = 64;
 
 /// Largest number of operations that a trial keeps in flight in one stream.
-const MOST_DEPTH: u32 = 1024;
+pub(super) const MOST_DEPTH: u32 = 1024;
 
 /// Twice `number`; `None` if that is more than `most`.
-fn twice(number: u32, most: u32) -> Option<u32> {
+pub(super) fn twice(number: u32, most: u32) -> Option<u32> {
     number.checked_mul(2).filter(|twice| *twice <= most)
 }
 
@@ -34,6 +34,9 @@ pub(super) fn settings(
 ) -> Option<(Knobs, Knobs)> {
     if load.has(Feature::Verbs) && verbs::has(factor) {
         return verbs::settings(factor, direction, load);
+    }
+    if load.has(Feature::Disk) && disk::has(factor) {
+        return disk::settings(factor, load);
     }
     common(factor, model, direction, load)
 }
@@ -102,7 +105,8 @@ fn common(
             crowded(model, direction)?;
             after.other_ports = true;
         }
-        Factor::MoreQueuePairs | Factor::MoreReads | Factor::MoreInline => return None,
+        // Options of one transport.
+        _ => return None,
     }
     Some((before, after))
 }

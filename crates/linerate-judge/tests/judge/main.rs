@@ -11,6 +11,7 @@ mod copy;
 mod cpu;
 mod crowd;
 mod datagrams;
+mod disk;
 mod flow;
 mod host;
 mod last;

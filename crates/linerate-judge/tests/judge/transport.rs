@@ -41,6 +41,7 @@ const fn reason(needed: Feature) -> &'static str {
         }
         Feature::Verbs => "it is about requests to an RDMA device",
         Feature::Operations => "it is about operations in flight",
+        Feature::Disk => "it is about files and disks",
         Feature::Memory | Feature::Redial => "no cause is about it alone",
     }
 }

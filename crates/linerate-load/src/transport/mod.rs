@@ -2,6 +2,7 @@
 
 mod abort;
 mod connect;
+mod file;
 pub(crate) mod icmp;
 pub(crate) mod line;
 pub mod memory;
@@ -40,6 +41,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &rdma::Rdma,
     &program::Program,
     &memory::Memory,
+    &file::File,
     &null::Null,
 ];
 

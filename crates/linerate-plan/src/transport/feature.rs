@@ -21,6 +21,8 @@ pub enum Feature {
     /// The loads have operations that are counted one by one. A plan may set the number in flight:
     /// [`crate::Knobs::depth`].
     Operations,
+    /// The bytes are in a file or on a disk.
+    Disk,
     /// The loads make a new connection for each message.
     Redial,
 }

@@ -1,5 +1,6 @@
 //! The table of transports: what is known of each transport without looking at a machine.
 
+use super::file::FILE;
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
 use super::varied::Swept;
@@ -81,6 +82,8 @@ pub struct TransportInfo {
     pub varies: &'static [Swept],
     /// The smallest and the largest operation of a study over sizes, in bytes.
     pub sizes: [u64; 2],
+    /// The size of a timed message or operation, if none is requested, in bytes. A message fits any MTU.
+    pub message: u64,
 }
 
 impl Default for &'static TransportInfo {
@@ -158,6 +161,7 @@ impl TransportInfo {
         varies: &[],
         // Below 1 KiB a call costs more than its payload. Above 4 MiB fewer calls gain nothing.
         sizes: [1 << 10, 4 << 20],
+        message: 64,
     };
 }
 
@@ -326,7 +330,7 @@ pub static USUAL: &TransportInfo = &TCP;
 
 /// All transports, in display order.
 pub static TRANSPORTS: &[&TransportInfo] =
-    &[&TCP, &UDP, &CONNECT, &SHM, &RDMA, &PROGRAM, &MEMORY, &NULL];
+    &[&TCP, &UDP, &CONNECT, &SHM, &RDMA, &PROGRAM, &MEMORY, &FILE, &NULL];
 
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {

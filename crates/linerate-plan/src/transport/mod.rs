@@ -2,6 +2,7 @@
 //! looking at a machine.
 
 mod feature;
+pub mod file;
 mod info;
 mod knob;
 mod options;
@@ -9,6 +10,7 @@ pub mod rdma;
 mod varied;
 
 pub use feature::Feature;
+pub use file::FILE;
 pub use info::{
     CONNECT, FarEnd, MEMORY, NULL, OTHER, PROGRAM, PatternKind, RDMA, SHM, TCP, TRANSPORTS,
     TransportInfo, UDP, USUAL, named, of, options_of, with_option,

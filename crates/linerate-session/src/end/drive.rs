@@ -10,7 +10,6 @@ use linerate_sys::thread;
 use super::lane::Lane;
 use super::step::{Doer, Outcome, Step};
 use linerate_load::{BATCH, Done, LoadError, Op, Worker};
-use linerate_plan::application::Role;
 
 /// Longest wait for an operation to complete.
 const WAIT: Duration = Duration::from_millis(100);
@@ -44,9 +43,10 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         // No payload was moved yet, but the connection is already shut down.
         return;
     }
-    let result = match lane.role {
-        Role::Sender => send(lane, step, worker.as_mut()),
-        Role::Receiver => receive(lane, step, worker.as_mut()),
+    let result = if lane.starts {
+        send(lane, step, worker.as_mut())
+    } else {
+        receive(lane, step, worker.as_mut())
     };
     let (timed, moved) = (worker.timed(), worker.moved());
     if result.is_ok() {

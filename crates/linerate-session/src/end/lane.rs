@@ -47,6 +47,8 @@ pub(super) struct Lane {
     /// Whether the sender yields its CPU after each operation, because the other end of its stream runs on the same
     /// CPU.
     pub(super) gives_way: bool,
+    /// Whether the thread starts operations until the step is over. If not, it receives until the end mark arrives.
+    pub(super) starts: bool,
     /// Number of operations that are submitted to the worker at once.
     pub(super) batch: usize,
     pub(super) counters: Counters,
@@ -78,6 +80,7 @@ impl Lane {
             pattern: plan.pattern,
             cpu,
             gives_way: false,
+            starts: role == Role::Sender,
             batch: batch.clamp(1, BATCH),
             counters: Counters::default(),
             advice: Arc::new(
@@ -88,6 +91,11 @@ impl Lane {
             application: Application::new(role, &plan.knobs)?,
             worker: Mutex::new(Some(worker)),
         })
+    }
+
+    /// Returns the lane of an end that is `alone`: it starts operations in either direction.
+    pub(super) fn alone(self, alone: bool) -> Self {
+        Self { starts: self.starts || alone, ..self }
     }
 
     /// Returns the lane with `gives_way` set: whether its sender yields its CPU after each operation.

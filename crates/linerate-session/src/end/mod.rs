@@ -204,7 +204,7 @@ impl LocalEnd {
         let made = workers.into_iter().enumerate().map(|(stream, worker)| {
             let cpu = cpus.get(stream).copied();
             let lane = Lane::new(plan, stream as u32, role, cpu, caps, batch, worker)?;
-            Ok(Arc::new(lane.giving_way(meets)))
+            Ok(Arc::new(lane.giving_way(meets).alone(alone)))
         });
         let made = made.collect::<Result<Vec<_>, LoadError>>()?;
         got.gaps.extend(placement::refused(self.side, plan, &cpus));
@@ -305,8 +305,9 @@ impl LocalEnd {
 /// Returns the role of this side's threads. A transport without a far end is driven by its only end.
 fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
     match pattern {
-        _ if alone => Role::Sender,
         Pattern::Stream { direction } if direction.sender() == side => Role::Sender,
+        Pattern::Stream { .. } => Role::Receiver,
+        _ if alone => Role::Sender,
         Pattern::PingPong { .. } | Pattern::Operations { .. } if side == Side::Near => Role::Sender,
         _ => Role::Receiver,
     }

@@ -4,7 +4,6 @@ use linerate_units::stats::{Interval, mean_ci, steady_state};
 use linerate_units::{Bytes, Nanos};
 
 use super::budget::Budget;
-use super::steps::PROBE;
 use crate::link::Live;
 
 /// Number of round trips that suffice for a median.
@@ -21,8 +20,8 @@ const TIGHT: f64 = 0.02;
 pub(super) enum Enough {
     /// The step lasts as long as planned.
     Never,
-    /// The step may end once it has timed enough round trips.
-    Trips,
+    /// The step may end once it has timed enough round trips of this size.
+    Trips(Bytes),
     /// The step may end once its mean rate is precise, after at least `least`. If packets are lost, or their loss is
     /// unknown, the step continues: the rate may then vary slowly with each loss, and the share of lost packets takes
     /// time to measure.
@@ -40,7 +39,7 @@ impl Enough {
     pub(super) fn reached(&mut self, live: Live) -> bool {
         match self {
             Self::Never => false,
-            Self::Trips => live.elapsed >= LEAST_TRIPS && live.moved >= Bytes(PROBE.0 * TRIPS),
+            Self::Trips(size) => live.elapsed >= LEAST_TRIPS && live.moved >= Bytes(size.0 * TRIPS),
             Self::Mean { least, rates } => {
                 rates.push(live.rate.0 as f64);
                 live.elapsed >= *least && live.setbacks == Some(0) && is_tight(rates)
@@ -150,10 +149,10 @@ mod tests {
     fn round_trips_end_after_thirty_and_a_least_time() {
         // Round trips have 64 bytes, so the rate gives the number of round trips a second.
         let each = |trips: f64| std::iter::repeat_n(trips * 64.0 * 8.0, 20);
-        assert_eq!(ends(Enough::Trips, each(10_000.0)), Some(300));
-        assert_eq!(ends(Enough::Trips, each(100.0)), Some(300));
-        assert_eq!(ends(Enough::Trips, each(50.0)), Some(600));
-        assert_eq!(ends(Enough::Trips, each(10.0)), None);
+        assert_eq!(ends(Enough::Trips(Bytes(64)), each(10_000.0)), Some(300));
+        assert_eq!(ends(Enough::Trips(Bytes(64)), each(100.0)), Some(300));
+        assert_eq!(ends(Enough::Trips(Bytes(64)), each(50.0)), Some(600));
+        assert_eq!(ends(Enough::Trips(Bytes(64)), each(10.0)), None);
     }
 
     #[test]

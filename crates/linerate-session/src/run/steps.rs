@@ -4,7 +4,7 @@
 use linerate_facts::Gap;
 use linerate_judge::model::latency_of;
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::options_of;
+use linerate_plan::transport::{self, options_of};
 use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_record::Step;
 use linerate_record::wire::samples::{read_of, tick};
@@ -19,9 +19,6 @@ use linerate_judge::event::{Event, RunControl};
 
 /// Time between the starts of two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);
-
-/// Payload of a message that measures latency. It fits any MTU.
-pub(super) const PROBE: Bytes = Bytes(64);
 
 /// A sweep continues if goodput with more streams is more than this many times the best goodput so far.
 const KNEE: f64 = 1.05;
@@ -76,7 +73,7 @@ impl Run<'_> {
         let set = self.ping(Nanos(0))?;
         let words = "latency of the idle path";
         let purpose = Purpose::IdleLatency;
-        let mut enough = self.early(Enough::Trips);
+        let mut enough = self.early(Enough::Trips(self.probe()));
         self.step_until(purpose, &[set], Nanos(0), self.budget.idle, words, &mut enough)?;
         self.link.release(set)?;
         let step = self.record.steps.last();
@@ -240,9 +237,14 @@ impl Run<'_> {
         })
     }
 
+    /// Returns the size of a message that measures latency.
+    fn probe(&self) -> Bytes {
+        Bytes(transport::of(&self.record.start.plan.engine).message)
+    }
+
     pub(super) fn ping(&mut self, interval: Nanos) -> Result<u32, LinkError> {
-        let pattern = Pattern::PingPong { size: PROBE, interval };
         let plan = &self.record.start.plan;
+        let pattern = Pattern::PingPong { size: self.probe(), interval };
         let rows = options_of(&plan.engine);
         let knobs =
             Knobs { nodelay: true, options: plan.knobs.options.of_path(rows), ..Knobs::default() };

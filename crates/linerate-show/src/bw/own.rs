@@ -172,7 +172,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
-        messages: load.operations.filter(|_| load.has(Feature::Verbs)),
+        messages: load.operations.filter(|_| load.has(Feature::Verbs) || load.has(Feature::Disk)),
         missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted as sender and as receiver.

@@ -4,7 +4,7 @@ use linerate_facts::Gap;
 use linerate_judge::model::Estimate;
 use linerate_plan::Handover;
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::super::words::{self, count};
@@ -25,10 +25,10 @@ pub fn page(probe: &Probe) -> Document {
     for result in &probe.results {
         doc.gap();
         if probe.results.len() > 1 {
-            doc.heading(result.direction.name());
+            doc.heading(words::direction(&probe.engine, result.direction));
         }
         goodput(&mut doc, probe, result);
-        figures(&mut doc, result, probe.far_end);
+        figures(&mut doc, probe, result);
         if let Some(text) = verbs::proof(&probe.engine, &probe.options, result.direction) {
             doc.entry("counted", &[(Tone::Plain, &text)], 2);
         }
@@ -57,7 +57,7 @@ fn head(probe: &Probe) -> String {
         FarEnd::None => "this host alone".to_owned(),
     };
     let directions = match probe.results.as_slice() {
-        [result] => result.direction.name(),
+        [result] => words::direction(&probe.engine, result.direction),
         _ => "both directions at once",
     };
     let engine = match &*probe.engine {
@@ -67,7 +67,9 @@ fn head(probe: &Probe) -> String {
     let streams = count(u64::from(probe.streams), "stream");
     let each = if probe.results.len() > 1 { " each" } else { "" };
     let shared = match probe.same_machine {
-        Some(true) if !starts => ", both ends on this machine",
+        Some(true) if !starts && !transport::of(&probe.engine).is_alone() => {
+            ", both ends on this machine"
+        }
         _ => "",
     };
     format!("{server}, {engine}{directions}, {streams}{each}, {}{after}{shared}", probe.lasted)
@@ -104,7 +106,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
         }
         return;
     };
-    let how = how(result, goodput, memory.is_some());
+    let how = how(result, goodput, transport::of(&probe.engine).is_alone());
     if let Some(load) = memory {
         memory::rate(doc, load, goodput, &how);
         return;
@@ -184,7 +186,7 @@ fn rate((bytes, time): (Bytes, Nanos), usual: u64) -> String {
     }
 }
 
-fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
+fn figures(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     intervals(doc, &result.intervals);
     for (at, words) in result.interruptions.iter().enumerate() {
         let label = if at == 0 { "interrupted" } else { "" };
@@ -195,7 +197,9 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     }
     if let Some(messages) = &result.messages {
         let text = words::per_second(messages);
-        doc.entry("messages", &[(Tone::Plain, &text)], 2);
+        let is_file = transport::of(&probe.engine).has(Feature::Disk);
+        let label = if is_file { "operations" } else { "messages" };
+        doc.entry(label, &[(Tone::Plain, &text)], 2);
     }
     if let Some((missing, sent)) = result.missing {
         let (tone, text) = match missing.0 {
@@ -217,7 +221,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
             format!("{rtt} mean{}, smoothed by the sender's kernel", least.unwrap_or_default());
         doc.entry("round trip", &[(Tone::Plain, &text)], 2);
     }
-    let here = if far_end == FarEnd::None { "" } else { " here" };
+    let here = if probe.far_end == FarEnd::None { "" } else { " here" };
     let cpus: Vec<String> = [(Side::Near, here), (Side::Far, " there")]
         .into_iter()
         .filter_map(|(side, place)| cpu(result.end(side)?, place))

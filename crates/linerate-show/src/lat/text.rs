@@ -1,6 +1,7 @@
 //! The result of `linerate lat` as a page of text.
 
 use linerate_facts::memory::BATCH;
+use linerate_plan::transport::{self, FarEnd, Feature};
 use linerate_plan::{Handover, Knobs};
 use linerate_units::stats::percentile_ci;
 use linerate_units::{Nanos, Rate};
@@ -78,12 +79,19 @@ fn head(probe: &Probe) -> String {
     } else {
         words::server("linerate", &probe.address)
     };
-    let shared = if probe.same_machine && !starts { ", both ends on this machine" } else { "" };
+    let info = transport::of(&probe.engine);
+    let server = if info.far_end == FarEnd::File { probe.target.clone() } else { server };
+    let shared = if probe.same_machine && !starts && !info.is_alone() {
+        ", both ends on this machine"
+    } else {
+        ""
+    };
     let what = if probe.makes_connections() {
         format!("connections with {} there and back", probe.size)
     } else {
         let engine = words::engine(&probe.engine, &probe.options);
-        format!("{engine} round trips of {}", probe.size)
+        let trips = if info.has(Feature::Disk) { ", operations" } else { " round trips" };
+        format!("{engine}{trips} of {}", probe.size)
     };
     format!(
         "{server}, {what}, {how}{busy}, {path}, {}{}{shared}",

@@ -6,6 +6,7 @@ mod grid;
 mod json;
 mod layers;
 mod loads;
+mod rows;
 mod runs;
 #[cfg(test)]
 #[path = "tests/sample.rs"]
@@ -17,8 +18,9 @@ use linerate_explain::Headline;
 use linerate_explain::diff::Judged;
 use linerate_facts::Gap;
 use linerate_judge::figure::{CEILING, Entry, GOODPUT, Subject, Summary};
-use linerate_judge::model::{derive, hardware, same_machine};
-use linerate_judge::study::Point;
+use linerate_judge::model::{base_operations, derive, hardware, same_machine};
+use linerate_judge::study::{Point, percentiles};
+use linerate_plan::path::Direction;
 use linerate_plan::study::Axis;
 use linerate_record::Record;
 use linerate_units::stats::samples;
@@ -27,6 +29,7 @@ pub use json::json;
 pub(super) use json::{Output, output};
 pub use layers::{LAYERS, PART};
 pub use loads::Loads;
+pub use rows::{ACCESS, ROW};
 pub use sizes::{Sizes, not_measured};
 pub use text::{page, run};
 
@@ -247,13 +250,23 @@ impl Part<'_> {
             }
             Found::Load(probe) => {
                 let share = share(made.record, &probe.summary().entries);
-                let entries = probe.summary().entries.into_iter().chain(share);
+                let times = timed_operations(made.record);
+                let entries = probe.summary().entries.into_iter().chain(share).chain(times);
                 vec![Point::new(values(), 1, entries.collect())]
             }
             Found::Sizes(sizes) => sizes.points(&self.values),
             Found::Loads(loads) => loads.points(&self.values),
         }
     }
+}
+
+/// The percentiles of the operations that a load timed; none if it timed none.
+fn timed_operations(record: &Record) -> Vec<Entry> {
+    let each = Direction::ALL.into_iter().filter_map(|direction| {
+        let times = base_operations(record, direction)?;
+        Some(percentiles(&times, Subject::load(direction)))
+    });
+    each.flatten().collect()
 }
 
 /// The figure of a load's goodput as a share of the lowest known ceiling.

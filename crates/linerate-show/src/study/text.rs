@@ -8,7 +8,7 @@ use super::super::bw::own::broken;
 use super::super::bw::text::unknown;
 use super::super::{Document, Tone, lat, noted};
 use super::grid::Grid;
-use super::{Found, LAYERS, Made, RUN, Study, layers, loads, runs, sizes};
+use super::{Found, LAYERS, Made, ROW, RUN, Study, layers, loads, rows, runs, sizes};
 
 pub use runs::run;
 
@@ -20,10 +20,11 @@ pub fn page(study: &Study<'_>) -> Document {
     let mut doc = match study.axes.as_slice() {
         [run] if run.name == RUN => runs::summary(&study.runs()),
         [first, second] if first.name == LAYERS => layers::page(study, [first, second]),
+        [first, second] if first.name == ROW => rows::page(study, [first, second]),
         axes => side_by_side(study, axes),
     };
     lacking(&mut doc, study);
-    if study.axes[0].name == LAYERS {
+    if [LAYERS, ROW].contains(&study.axes[0].name.as_str()) {
         for (_, made) in study.made() {
             unknown(&mut doc, &made.found.gaps());
         }

@@ -5,6 +5,7 @@
 //! an operation is still in flight at the limit, it continues and completes later.
 //= man io_uring(7), io_uring_enter(2), io_uring_prep_send_zc(3), io_uring_prep_recv_multishot(3)
 
+mod file;
 mod provided;
 mod receive;
 mod send;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use io_uring::IoUring;
 use io_uring::types::{SubmitArgs, Timespec};
 
+pub use file::{Access, Completion, FileRing};
 pub use receive::Receiver;
 pub use send::{SendCompletions, Sender};
 

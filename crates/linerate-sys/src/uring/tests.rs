@@ -243,3 +243,66 @@ fn where_it_is_forbidden_that_is_told() {
         assert_eq!(reported.join().unwrap(), [Some(errno); 2]);
     }
 }
+
+/// A file of so many bytes, each the number of its block of 4 KiB.
+fn numbered(blocks: u8) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    (0..blocks).for_each(|block| file.write_all(&[block; 4096]).unwrap());
+    file
+}
+
+/// Completes until nothing is in flight, and returns each completion: its slot, what moved, and the first byte.
+fn drain(ring: &mut FileRing) -> Vec<(u32, io::Result<u32>, u8)> {
+    let mut all = Vec::new();
+    while ring.in_flight() > 0 {
+        ring.complete(WAIT, |one| all.push((one.slot, one.moved, one.block[0]))).unwrap();
+    }
+    all
+}
+
+#[test]
+fn blocks_of_a_file_are_read_and_written_where_they_belong() {
+    let file = numbered(8);
+    let mut ring = FileRing::new(file.as_file().as_fd(), 4, 4096).unwrap();
+    let slots: Vec<u32> = (0..4)
+        .map(|n| ring.start(Access::Read, n * 2 * 4096, |_, _| unreachable!()).unwrap().unwrap())
+        .collect();
+    assert_eq!((ring.has_room(), ring.in_flight()), (false, 4));
+    assert_eq!(ring.start(Access::Read, 0, |_, _| ()).unwrap(), None, "all blocks are in use");
+    let ended = drain(&mut ring);
+    for (slot, moved, first) in &ended {
+        let number = slots.iter().position(|one| one == slot).unwrap();
+        assert_eq!((moved.as_ref().unwrap(), *first), (&4096, number as u8 * 2));
+    }
+    assert_eq!(ended.len(), 4);
+    for sync in [false, true] {
+        let write = Access::Write { sync };
+        ring.start(write, 4096, |_, block| block.fill(70 + u8::from(sync))).unwrap().unwrap();
+        assert_eq!(drain(&mut ring).len(), 1);
+        let text = std::fs::read(file.path()).unwrap();
+        let firsts: Vec<u8> = text.chunks(4096).map(|block| block[0]).collect();
+        assert_eq!(firsts, [0, 70 + u8::from(sync), 2, 3, 4, 5, 6, 7]);
+    }
+}
+
+#[test]
+fn the_end_of_a_file_moves_nothing_and_a_refusal_is_an_error() {
+    let file = numbered(1);
+    let mut ring = FileRing::new(file.as_file().as_fd(), 2, 4096).unwrap();
+    ring.start(Access::Read, 4096, |_, _| ()).unwrap();
+    assert!(matches!(drain(&mut ring)[..], [(_, Ok(0), _)]));
+    let read_only = std::fs::File::open(file.path()).unwrap();
+    let mut ring = FileRing::new(read_only.as_fd(), 2, 4096).unwrap();
+    ring.start(Access::Write { sync: false }, 0, |_, _| ()).unwrap();
+    let [(_, Err(error), _)] = &drain(&mut ring)[..] else { panic!("it was written") };
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+}
+
+#[test]
+fn where_io_uring_is_forbidden_a_file_ring_says_so() {
+    let refused = thread::spawn(|| {
+        forbid(libc::SYS_io_uring_setup, libc::EPERM);
+        FileRing::new(numbered(1).as_file().as_fd(), 1, 4096).err().unwrap().raw_os_error()
+    });
+    assert_eq!(refused.join().unwrap(), Some(libc::EPERM));
+}

@@ -5,7 +5,7 @@ use clap::Parser;
 use linerate_load::transport::memory;
 use linerate_record::Record;
 use linerate_session::run::RoundTrips;
-use linerate_units::{Bytes, Nanos};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};
@@ -22,7 +22,6 @@ use linerate_show::{like, noted};
 
 /// Measuring time and message size if the user sets none.
 const TIME: Nanos = Nanos::from_secs(10);
-const SIZE: Bytes = Bytes(64);
 
 /// The verb `lat`; its flags include the options of all transports that can time round trips.
 #[derive(Debug, Clone)]
@@ -122,7 +121,7 @@ pub(super) fn measure(
         size: if resolve::is_memory(&options.run) {
             memory::LOAD
         } else {
-            requested.size.map_or(SIZE, |s| s.0)
+            requested.size.map_or(resolve::message(&options.run), |s| s.0)
         },
         interval: requested.rate.map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
         busy_poll: requested.busy_poll == Some(true),

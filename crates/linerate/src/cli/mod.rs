@@ -8,6 +8,7 @@ mod changes;
 mod config;
 mod demo;
 mod diff;
+mod disk;
 mod environment;
 mod exit;
 mod explain;
@@ -94,6 +95,8 @@ enum Verb {
     Bw(Box<bw::Args>),
     /// Time round trips once, without a verdict, on an idle or a loaded path
     Lat(Box<lat::Args>),
+    /// Measure a disk by the rows that disk benchmarks have: read, and written in a file of linerate's own
+    Disk(disk::Args),
     /// Show a saved run, and judge it again
     Show(show::Args),
     /// List the saved records with their answers, the newest last
@@ -156,6 +159,7 @@ impl Verb {
                 args.shared.typed(&mut options);
                 options.records = args.records.clone();
             }
+            Self::Disk(args) => args.typed(&mut options),
             Self::Pair(args) => options.peer = args.peer.clone(),
             Self::Show(args) => {
                 options.report = args.report.clone();
@@ -271,6 +275,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Serve(args) => serve::run(args, &options),
         Verb::Bw(args) => bw::run(args, &options, on_line),
         Verb::Lat(args) => lat::run(args, &options, on_line),
+        Verb::Disk(args) => disk::run(args, &options),
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
         Verb::List(args) => list::run(args, &options),

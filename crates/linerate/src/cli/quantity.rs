@@ -137,6 +137,8 @@ quantity! {
     /// Payload of one read or write, or for engine `memory` the size of the array that is used. Each transport limits
     /// it further.
     OpSize(Bytes) Bytes(1), ENGINE_MOST;
+    /// Size of a file that is made to be measured.
+    FileSize(Bytes) Bytes(1 << 20), Bytes(1 << 40);
     /// Size of a socket buffer. Kernels refuse less than about 4 KiB, and store twice the size in 31 bits.
     Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
     /// Pace of one stream: from the slowest useful pace of the kernel to more than any port carries.

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
 use linerate_plan::transport::{
-    self, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL,
+    self, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL, file,
 };
 use linerate_plan::{Handover, Knobs, Plan, Receive};
 use linerate_session::peer::PORT;
@@ -36,6 +36,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         directions: match run.direction {
             Some(RunDirections::Forward) => vec![Direction::Forward],
             Some(RunDirections::Reverse) => vec![Direction::Reverse],
+            _ if far_end_of(run) == FarEnd::File => ways(peer.unwrap_or_default()),
             _ if is_alone(run) => vec![Direction::Forward],
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
@@ -44,6 +45,14 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         sweep: options.load.streams.is_none(),
         trials: run.no_trials != Some(true),
     })
+}
+
+/// The directions in which a file or a disk is measured: only a folder, which gets a file of linerate's own, is written.
+pub(crate) fn ways(target: &str) -> Vec<Direction> {
+    match std::fs::metadata(target) {
+        Ok(found) if found.is_dir() => vec![Direction::Reverse, Direction::Forward],
+        _ => vec![Direction::Reverse],
+    }
 }
 
 /// The options that are needed to reach the far end, as the user would type them.
@@ -158,6 +167,11 @@ pub(crate) fn far_end<'a>(
     Err(Failure::usage(anyhow!("engine `{engine}` {why}")).hint("leave out the far end"))
 }
 
+/// The kind of far end of the chosen engine.
+fn far_end_of(run: &Run) -> FarEnd {
+    transport::of(engine_name(run)).far_end
+}
+
 /// Whether the chosen engine has no far end.
 pub(crate) fn is_alone(run: &Run) -> bool {
     transport::of(engine_name(run)).is_alone()
@@ -169,19 +183,32 @@ pub(crate) fn is_memory(run: &Run) -> bool {
     transport::of(engine_name(run)).has(Feature::Memory)
 }
 
+/// The size of a timed message or operation of the chosen engine, if none is requested.
+pub(crate) fn message(run: &Run) -> Bytes {
+    Bytes(transport::of(engine_name(run)).message)
+}
+
 /// Refuses `--direction` if the chosen engine has no far end.
 pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
         let error = anyhow!("engine `{}` has no far end, and no direction", engine_name(run));
-        return Err(Failure::usage(error).hint("leave out --direction"));
+        let hint = match far_end_of(run) {
+            FarEnd::File => "say --op read or --op write in place of --direction",
+            _ => "leave out --direction",
+        };
+        return Err(Failure::usage(error).hint(hint));
     }
     Ok(())
 }
 
-/// The directions that `bw` loads. Operations of an engine without a far end count as forward.
+/// The directions that `bw` loads. Reads from a disk count as reverse; other operations without a far end count as forward.
 pub(crate) fn load_directions(options: &Options) -> LoadDirections {
+    let info = transport::of(engine_name(&options.run));
     match options.bw.direction {
-        Some(typed) if !is_alone(&options.run) => typed,
+        Some(typed) if !info.is_alone() => typed,
+        _ if info.far_end == FarEnd::File && !file::writes(&options.engine.of(info)) => {
+            LoadDirections::Reverse
+        }
         _ => LoadDirections::Forward,
     }
 }

@@ -57,6 +57,9 @@ const DISTURBED: &[Disturbed] = &[
 const PLANTED: &[Kept] = &[
     ("path-rate-1g", &["path-rate"], ""),
     ("path-rate-5g", &["path-rate"], ""),
+    // Writes of 128 KiB in a folder: through the page cache, and past it.
+    ("planted-page-cache", &["disk-page-cache"], "queue-depth"),
+    ("past-page-cache", &[], "disk-page-cache"),
     ("planted-flow-rate", &["flow-rate-cap"], ""),
     ("planted-loss", &["path-loss"], ""),
     ("planted-black-hole", &["mtu-black-hole"], ""),

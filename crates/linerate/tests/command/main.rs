@@ -4,6 +4,7 @@
 mod carriers;
 mod cli;
 mod diff;
+mod disk;
 mod document;
 mod fabric;
 mod guide;

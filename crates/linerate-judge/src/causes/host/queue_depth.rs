@@ -2,7 +2,9 @@
 
 use crate::causes::predict::{bystander, per_stream};
 use crate::causes::prelude::*;
+use crate::causes::rerun;
 use crate::signs::round_trips::median;
+use linerate_facts::Gap;
 
 /// Ratio of the time of an operation under load to that of a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
@@ -31,6 +33,13 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let depth = load.knobs.depth;
     if depth == 0 {
         return Err(clear("it keeps no number of operations in flight"));
+    }
+    if load.has(Feature::Disk) && direction == Direction::Forward {
+        return Err(NoFinding::Unknown(vec![Gap {
+            what: "the time of a write alone".to_owned(),
+            why: "on the idle disk only reads are timed".to_owned(),
+            hint: rerun(model, &format!(" --depth {}", depth.saturating_mul(2))),
+        }]));
     }
     let [single, loaded] = [model.idle.as_ref(), load.latency.as_ref()].map(median);
     let Some((single, loaded)) = single.zip(loaded) else {

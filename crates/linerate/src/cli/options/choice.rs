@@ -83,6 +83,22 @@ pub(crate) enum TripFactor {
     Size,
 }
 
+/// The rows of a measurement of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RowSet {
+    /// CrystalDiskMark 9, as since 8.0: SEQ 1M Q8 T1, SEQ 1M Q1 T1, RND 4K Q32 T1, RND 4K Q1 T1.
+    Cdm9,
+    /// CrystalDiskMark 8: the same rows.
+    Cdm8,
+    /// CrystalDiskMark 6: SEQ 128K Q32 T1, RND 4K Q8 T8, RND 4K Q32 T1, RND 4K Q1 T1.
+    Cdm6,
+    /// The profile for NVMe disks: SEQ 1M Q8 T1, SEQ 128K Q32 T1, RND 4K Q32 T16, RND 4K Q1 T1.
+    Nvme,
+    /// What one program does at a time: SEQ 1M Q1 T1, RND 4K Q1 T1.
+    Real,
+}
+
 /// How a message of round trips is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -17,15 +17,15 @@ use linerate_plan::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use choice::{
-    Color, Format, HandOver, Likeness, LoadDirections, RunDirections, SweepFactor, TripFactor,
-    TripPattern,
+    Color, Format, HandOver, Likeness, LoadDirections, RowSet, RunDirections, SweepFactor,
+    TripFactor, TripPattern,
 };
 pub(crate) use lat::Lat;
 
 use super::note::Note;
 use super::quantity::{
-    Budget, Buffer, Clients, LookTime, LossShare, Network, OpSize, Pace, PortNumber, ProbeTime,
-    SegmentSize, Streams, Times, Top,
+    Budget, Buffer, Clients, FileSize, LookTime, LossShare, Network, OpSize, Pace, PortNumber,
+    ProbeTime, SegmentSize, Streams, Times, Top,
 };
 use super::resolve::Needs;
 
@@ -43,6 +43,7 @@ pub(crate) struct Options {
     pub(crate) serve: Serve,
     pub(crate) bw: Bw,
     pub(crate) lat: Lat,
+    pub(crate) disk: Disk,
     pub(crate) flows: Flows,
     pub(crate) demo: Demo,
 }
@@ -375,6 +376,23 @@ pub(crate) struct Flows {
     /// Number of connections to show, 1 to 100; those that carry most come first
     #[arg(long, env = "LINERATE_TOP", value_name = "N")]
     pub(crate) top: Option<Top>,
+}
+
+// Options of a measurement of a disk.
+#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Disk {
+    /// The rows: those of a version of CrystalDiskMark, or of its profiles [default: cdm9]
+    #[arg(long, env = "LINERATE_ROWS", value_name = "SET", value_enum)]
+    pub(crate) rows: Option<RowSet>,
+
+    /// Measuring time of each row and direction [default: 5s]
+    #[arg(short, long, env = "LINERATE_DISK_TIME", value_name = "TIME")]
+    pub(crate) time: Option<ProbeTime>,
+
+    /// Size of the file that is made in a folder [default: 1GiB]
+    #[arg(short, long, env = "LINERATE_DISK_SIZE", value_name = "SIZE")]
+    pub(crate) size: Option<FileSize>,
 }
 
 // Options that only the demonstration has.

@@ -6,6 +6,7 @@
 pub(super) mod layers;
 pub(super) mod loads;
 pub(super) mod repeat;
+pub(super) mod rows;
 pub(super) mod sizes;
 pub(super) mod values;
 

@@ -60,7 +60,10 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
     refused(&[host, "--sweep", "size", "--read-size", "1KiB"], "leave out --size");
     refused(&[host, "--sweep", "size", "-t", "31s"], "--time 32s");
     refused(&[host, "--sweep", "size", "--engine", "udp"], "--engine tcp or rdma or memory");
-    refused(&[host, "--sweep", "depth"], "--engine rdma, or --sweep copy or size or streams");
+    refused(
+        &[host, "--sweep", "depth"],
+        "--engine rdma or file, or --sweep copy or size or streams",
+    );
     refused(&[host, "--sweep", "size", "--find-rate"], "leave out --sweep or");
 }
 

@@ -1,0 +1,3 @@
+//! Causes of slow files and disks.
+
+pub(super) mod page_cache;

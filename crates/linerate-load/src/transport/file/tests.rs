@@ -1,0 +1,155 @@
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::subject::Subject;
+use linerate_plan::transport::{Options, Setting};
+use linerate_plan::{Knobs, Pattern, SetPlan};
+use linerate_units::{Bytes, Nanos};
+
+use super::File;
+use crate::transport::{NoLines, Transport, possible};
+use crate::{Advice, LoadError, Op};
+
+const KIB_4: u64 = 4096;
+
+fn options(all: &[(&str, Setting)]) -> Options {
+    let mut options = Options::default();
+    for (key, setting) in all {
+        options.set(key, setting.clone());
+    }
+    options
+}
+
+fn word(word: &str) -> Setting {
+    Setting::Word(word.to_owned())
+}
+
+/// A load of one direction at a depth, by blocks of 4 KiB.
+fn load(direction: Direction, depth: u32, more: &[(&str, Setting)]) -> SetPlan {
+    let mut own = options(more);
+    own.set("depth", Setting::Number(depth.into()));
+    let knobs = Knobs { write_size: Bytes(KIB_4), options: own, ..Knobs::default() };
+    SetPlan::of("file", 0, Pattern::Stream { direction }, knobs)
+}
+
+fn connected(path: &str, plan: &SetPlan) -> Result<super::Connected, LoadError> {
+    possible(&File, plan).map_err(|what| LoadError::Unsupported { what })?;
+    let prepared = File.prepare(Side::Near, plan)?;
+    prepared.connect(&Vec::new(), &mut NoLines(&Subject::File(path.to_owned())))
+}
+
+/// Runs operations for a moment; returns the bytes that they moved, and the number of times.
+fn run(path: &str, plan: &SetPlan) -> (u64, u64) {
+    let mut worker = connected(path, plan).unwrap().workers.remove(0);
+    let advice = Arc::new(Advice::new(0, 1));
+    advice.count_from(1);
+    // An earlier step ran on another thread.
+    let mut worker = std::thread::scope(|scope| {
+        let earlier = scope.spawn(|| {
+            worker.begin(&advice).unwrap();
+            worker
+        });
+        earlier.join().unwrap()
+    });
+    worker.begin(&advice).unwrap();
+    let (mut done, began) = (Vec::new(), Instant::now());
+    while began.elapsed() < Duration::from_millis(50) {
+        worker.submit(&[Op::Send(1); 32]).unwrap();
+        worker.reap(1, Duration::from_millis(100), &mut done).unwrap();
+    }
+    while !worker.finish().unwrap() {
+        worker.reap(1, Duration::from_millis(100), &mut done).unwrap();
+    }
+    let times = worker.timed().trips.iter().map(|(_, n)| n).sum();
+    assert_eq!(times, done.len() as u64, "each operation has a time");
+    (done.iter().map(|done| u64::from(done.bytes)).sum(), times)
+}
+
+fn refused(path: &str, plan: &SetPlan) -> (String, &'static str) {
+    let error = connected(path, plan).err().expect("it is refused");
+    (error.to_string(), error.hint())
+}
+
+fn small() -> (&'static str, Setting) {
+    ("file-size", Setting::Number(1 << 20))
+}
+
+#[test]
+fn a_folder_is_written_and_read_at_any_depth_and_holds_nothing_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for direction in Direction::ALL {
+        for (depth, order) in [(1, "sequential"), (8, "random")] {
+            for buffered in [false, true] {
+                let more =
+                    [small(), ("order", word(order)), ("buffered", Setting::Switch(buffered))];
+                let (bytes, times) = run(path, &load(direction, depth, &more));
+                assert!(bytes > 0 && bytes == times * KIB_4, "{direction:?} {depth} {order}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_holds_data_is_read_and_never_written() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&vec![7; 64 << 10]).unwrap();
+    let path = file.path().to_str().unwrap();
+    assert!(run(path, &load(Direction::Reverse, 4, &[])).0 > 0);
+    let (what, hint) = refused(path, &load(Direction::Forward, 4, &[]));
+    assert!(what.contains("holds data") && hint.contains("folder"), "{what}: {hint}");
+    assert_eq!(std::fs::read(path).unwrap(), vec![7; 64 << 10]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_words() {
+    let mut tiny = tempfile::NamedTempFile::new().unwrap();
+    tiny.write_all(&[1]).unwrap();
+    let reads = load(Direction::Reverse, 1, &[]);
+    let (what, _) = refused(tiny.path().to_str().unwrap(), &reads);
+    assert!(what.contains("has 1 B, less than one operation"), "{what}");
+    assert!(refused("/nowhere", &reads).0.contains("cannot be opened"));
+    assert!(refused("/dev/null", &reads).0.contains("no file, no disk and no folder"));
+    let (what, hint) = refused("/proc", &load(Direction::Forward, 1, &[small()]));
+    assert!(what.starts_with("/proc cannot hold a file"), "{what}: {hint}");
+}
+
+#[test]
+fn a_block_that_does_not_fit_is_refused_past_the_page_cache_alone() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&vec![7; 64 << 10]).unwrap();
+    let path = file.path().to_str().unwrap();
+    let mut odd = load(Direction::Reverse, 1, &[]);
+    odd.knobs.write_size = Bytes(1000);
+    // Memory has no unit.
+    if let Err(error) = connected(path, &odd) {
+        assert!(error.to_string().contains("multiples of"), "{error}");
+        assert!(error.hint().contains("--buffered"));
+    }
+    odd.knobs.options.set("buffered", Setting::Switch(true));
+    assert!(connected(path, &odd).is_ok());
+}
+
+#[test]
+fn a_single_operation_is_timed_as_a_round_trip() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&vec![7; 64 << 10]).unwrap();
+    let pattern = Pattern::PingPong { size: Bytes(KIB_4), interval: Nanos(0) };
+    let plan = SetPlan::of("file", 0, pattern, Knobs::default());
+    let mut worker = connected(file.path().to_str().unwrap(), &plan).unwrap().workers.remove(0);
+    let advice = Advice::new(0, 1);
+    advice.count_from(1);
+    worker.begin(&Arc::new(advice)).unwrap();
+    let mut done = Vec::new();
+    for _ in 0..100 {
+        worker.submit(&[Op::Send(1); 32]).unwrap();
+        worker.reap(1, Duration::from_millis(100), &mut done).unwrap();
+    }
+    while !worker.finish().unwrap() {
+        worker.reap(1, Duration::from_millis(100), &mut done).unwrap();
+    }
+    assert!(worker.timed().trips.iter().map(|(_, n)| n).sum::<u64>() > 0);
+}
