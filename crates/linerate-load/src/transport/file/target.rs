@@ -221,7 +221,9 @@ fn lay_out(file: &File, size: u64) -> io::Result<u64> {
 fn failed(what: &str, path: &str, error: &io::Error) -> LoadError {
     use rustix::io::Errno;
     let hint = match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSPC | Errno::DQUOT) => "free some room, or use a smaller --file-size",
+        Some(Errno::NOSPC | Errno::DQUOT) => {
+            "free some room, or use a smaller file: --file-size, or --size of `linerate disk`"
+        }
         Some(Errno::ACCESS | Errno::PERM) => {
             "name a folder or a file that this user may open, or use sudo"
         }
