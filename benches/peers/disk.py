@@ -29,7 +29,7 @@ def result(command):
 def linerate(size, order, depth, buffered):
     command = f"{LINERATE} bw {FILE} --engine file --order {order} --size {size} --depth {depth} -t 2s --json -q"
     figures = result(command.split() + ["--buffered"] * buffered)["figures"]
-    return next(figure["value"] for figure in figures if figure["figure"] == "messages_per_sec")
+    return next(figure["value"] for figure in figures if figure["figure"] == "operations_per_sec")
 
 
 def fio(size, order, depth, buffered, more):

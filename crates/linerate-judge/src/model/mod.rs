@@ -73,7 +73,6 @@ use derive::contended;
 pub use derive::{
     Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, trial, undisturbed,
 };
-pub use disk::DiskLoad;
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use ends::is_alone;
@@ -330,8 +329,9 @@ pub struct Load {
     pub transport: &'static TransportInfo,
     /// Number of streams: connections, or sources of datagrams.
     pub streams: u32,
-    /// What the disks below the file did; `None` if there are none, or they were not read.
-    pub disk: Option<DiskLoad>,
+    /// Bytes per second that the disks below the file moved in the direction of the load; `None` if no disk is known, or
+    /// one was not read.
+    pub disk_bytes: Option<f64>,
     /// The settings of the load's connections.
     pub knobs: Knobs,
     /// The settings in force at the sender and at the receiver.

@@ -1,6 +1,6 @@
 //! Loads of files and disks.
 
-use linerate_judge::model::{DiskLoad, Load, Model};
+use linerate_judge::model::{Load, Model};
 use linerate_plan::transport::FILE;
 
 use super::{load, model, outcome};
@@ -8,9 +8,8 @@ use super::{load, model, outcome};
 /// A load of a file of which this share of the bytes passed the disk.
 fn passed(share: f64) -> Model {
     let base = load();
-    let bytes = base.goodput.mean / 8.0 * share;
-    let disk = Some(DiskLoad { bytes, requests: 100.0, in_flight: Some(1.0) });
-    model(Load { transport: &FILE, disk, ..base })
+    let disk_bytes = Some(base.goodput.mean / 8.0 * share);
+    model(Load { transport: &FILE, disk_bytes, ..base })
 }
 
 #[test]

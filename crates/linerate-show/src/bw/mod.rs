@@ -16,7 +16,7 @@ use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_judge::figure::{
-    CPU, Entry, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
+    CPU, Entry, Figure, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
 };
 use linerate_judge::model::{Counted, Estimate, MemoryLoad};
 use linerate_plan::Handover;
@@ -117,8 +117,8 @@ pub(super) struct DirectionResult {
     min_rtt: Option<Nanos>,
     /// Counts and rates of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
-    /// RDMA messages per second; `None` for other transports.
-    messages: Option<Estimate>,
+    /// RDMA messages, or operations on a file, per second, with their figure; `None` for other transports.
+    counted: Option<(&'static Figure, Estimate)>,
     /// For an RDMA service that may lose payload: the payload lost, and all payload sent.
     missing: Option<(Bytes, Bytes)>,
     near: Option<End>,
@@ -223,7 +223,7 @@ impl DirectionResult {
             rtt: None,
             min_rtt: None,
             datagrams: None,
-            messages: None,
+            counted: None,
             missing: None,
             near: None,
             far: None,
@@ -246,12 +246,12 @@ impl DirectionResult {
         });
         let datagrams = self.datagrams.as_ref();
         let of_datagrams = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
-        let messages = self.messages.map(|found| Entry {
-            figure: &MESSAGES,
+        let counted = self.counted.map(|(figure, found)| Entry {
+            figure,
             of,
             value: Ok(found.interval.map_or(Value::bare(found.mean), Value::within)),
         });
-        let messages = of_datagrams.or(messages);
+        let counted = of_datagrams.or(counted);
         let lost = datagrams.and_then(|found| found.counted.share_lost());
         let missing = self.missing.filter(|(_, sent)| sent.0 > 0);
         let lost = lost.or(missing.map(|(missing, sent)| missing.0 as f64 / sent.0 as f64));
@@ -263,7 +263,7 @@ impl DirectionResult {
         });
         let retransmitted = self.retransmitted_share;
         let retransmitted = retransmitted.map(|share| Entry::bare(&RETRANSMITS, of, share));
-        let all = [goodput, messages, retransmitted, lost].into_iter().chain(cpu);
+        let all = [goodput, counted, retransmitted, lost].into_iter().chain(cpu);
         all.flatten().collect()
     }
 

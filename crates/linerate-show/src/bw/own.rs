@@ -2,6 +2,7 @@
 
 use linerate_explain::Headline;
 use linerate_facts::Gap;
+use linerate_judge::figure::{MESSAGES, OPERATIONS};
 use linerate_judge::model::{
     Load, Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
 };
@@ -156,6 +157,8 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         return DirectionResult { near: sent, received, ..DirectionResult::unknown(direction) };
     };
     let load = &once.load;
+    let messages = load.has(Feature::Verbs).then_some(&MESSAGES);
+    let counts = messages.or(load.has(Feature::Disk).then_some(&OPERATIONS));
     let end = |side| end(step, &once, side);
     DirectionResult {
         direction,
@@ -172,7 +175,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
-        messages: load.operations.filter(|_| load.has(Feature::Verbs) || load.has(Feature::Disk)),
+        counted: load.operations.zip(counts).map(|(done, figure)| (figure, done)),
         missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted as sender and as receiver.

@@ -4,7 +4,7 @@ use linerate_facts::Gap;
 use linerate_judge::model::Estimate;
 use linerate_plan::Handover;
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::{self, Feature};
+use linerate_plan::transport;
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::super::words::{self, count};
@@ -195,11 +195,9 @@ fn figures(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     if let Some(found) = &result.datagrams {
         datagrams::lines(doc, result, found);
     }
-    if let Some(messages) = &result.messages {
-        let text = words::per_second(messages);
-        let is_file = transport::of(&probe.engine).has(Feature::Disk);
-        let label = if is_file { "operations" } else { "messages" };
-        doc.entry(label, &[(Tone::Plain, &text)], 2);
+    if let Some((figure, counted)) = &result.counted {
+        let text = words::per_second(counted);
+        doc.entry(figure.label, &[(Tone::Plain, &text)], 2);
     }
     if let Some((missing, sent)) = result.missing {
         let (tone, text) = match missing.0 {

@@ -1,6 +1,6 @@
 //! Rows of a disk as text: each row of a disk benchmark, read and written.
 
-use linerate_judge::figure::{Entry, Figure, GOODPUT, LATENCY, MESSAGES};
+use linerate_judge::figure::{Entry, Figure, GOODPUT, LATENCY, OPERATIONS};
 use linerate_judge::study::{Point, TYPICAL};
 use linerate_plan::study::Axis;
 use linerate_units::{Nanos, digits};
@@ -62,7 +62,7 @@ fn cells(point: &Point) -> [String; 5] {
         let interval = value.interval()?;
         Some(format!("±{:.1} %", (interval.high - interval.low) / 2.0 / value.mid * 100.0))
     });
-    let operations = find(&MESSAGES, None).map(|value| digits(value.mid));
+    let operations = find(&OPERATIONS, None).map(|value| digits(value.mid));
     let time = |percent| {
         let value = find(&LATENCY, Some(percent))?;
         Some(Nanos(value.mid as u64).to_string())

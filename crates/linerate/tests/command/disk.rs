@@ -41,7 +41,7 @@ fn a_folder_is_measured_by_rows_and_holds_nothing_afterwards() {
     );
     for point in points {
         let figures = point["figures"].as_array().unwrap();
-        for figure in ["goodput_bps", "messages_per_sec", "round_trip_ns"] {
+        for figure in ["goodput_bps", "operations_per_sec", "round_trip_ns"] {
             let found = figures.iter().find(|entry| entry["figure"] == figure);
             assert!(found.unwrap()["value"].as_f64() > Some(0.0), "{figure}: {point}");
         }

@@ -3,9 +3,9 @@
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
 
-/// Share of the bytes at the disk, below which the cache carries the load.
+/// Share of the payload that passes the disk, below which the page cache carries the load.
 const FEW: f64 = 0.5;
-/// Share below which nothing else explains it.
+/// Share of the payload that passes the disk, below which the page cache alone explains it.
 const HARDLY_ANY: f64 = 0.05;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -23,15 +23,15 @@ pub(crate) static CAUSE: Cause = Cause {
 
 fn check(model: &Model, direction: Direction) -> Answer {
     let load = base(model, direction)?;
-    let disk = load.disk.ok_or_else(|| {
+    let passed = load.disk_bytes.ok_or_else(|| {
         unknown(
             "how many bytes the disk moved",
             "no disk below the file is known, or its counters were not read",
         )
     })?;
     let goodput = load.goodput.mean / 8.0;
-    let share = disk.bytes / goodput.max(1.0);
-    let words = format!("{} of the bytes came to the disk", percent(share.min(1.0)));
+    let share = passed / goodput.max(1.0);
+    let words = format!("{} of the bytes passed the disk", percent(share.min(1.0)));
     if share >= FEW {
         return Err(clear(words));
     }

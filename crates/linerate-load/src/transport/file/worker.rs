@@ -20,7 +20,7 @@ use crate::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
 enum Way {
     /// io_uring: the operations of a depth are in flight.
     Ring(Box<FileRing>),
-    /// One call after the other. Whether one is due.
+    /// One call after the other, from one block of memory. The flag says whether a call is due.
     Calls(Pages, bool),
 }
 
