@@ -175,6 +175,11 @@ pub trait Worker: Send {
     fn process(&self) -> Option<u32> {
         None
     }
+    /// Returns the kernel's ids of other threads of this process that make calls for this one, whose CPU time belongs to
+    /// the step too.
+    fn helpers(&self) -> Vec<i32> {
+        Vec::new()
+    }
     /// Returns probes, one for each connection of the worker. With them, other threads read the counters of the
     /// connections (TCP_INFO ...) while the worker runs.
     fn probes(&self) -> Vec<Box<dyn Probe>>;

@@ -35,6 +35,7 @@ impl Sim {
             read_size: or(knobs.read_size, &host.receive),
             burst: 0,
             rdma: None,
+            way: String::new(),
             gaps: refused
                 .map(|name| Gap {
                     what: "set.congestion".into(),

@@ -19,12 +19,18 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 
 /// Keeps the calling thread on one CPU. Fails if that CPU is not allowed or does not exist.
 pub fn pin(cpu: u32) -> io::Result<()> {
-    let index = cpu as usize;
-    if index >= CpuSet::MAX_CPU {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
+    allow(&[cpu])
+}
+
+/// Lets the calling thread run on these CPUs. Fails if none of them is allowed, or if one does not exist.
+pub fn allow(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
-    set.set(index);
+    for cpu in cpus {
+        if *cpu as usize >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        set.set(*cpu as usize);
+    }
     Ok(sched_setaffinity(None, &set)?)
 }
 
@@ -40,12 +46,16 @@ mod tests {
     #[test]
     fn a_thread_can_be_pinned_to_an_allowed_cpu_and_to_no_other() {
         let last = *allowed_cpus().unwrap().last().unwrap();
+        let all = allowed_cpus().unwrap();
         let pinned = std::thread::spawn(move || {
             pin(last).unwrap();
-            allowed_cpus().unwrap()
+            let pinned = allowed_cpus().unwrap();
+            allow(&all).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), all, "it may run everywhere again");
+            pinned
         });
         assert_eq!(pinned.join().unwrap(), vec![last]);
-        assert!(pin(u32::MAX).is_err());
+        assert!(pin(u32::MAX).is_err() && allow(&[]).is_err());
     }
 
     #[test]

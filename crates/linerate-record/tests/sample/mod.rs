@@ -184,6 +184,7 @@ fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
         read_size: 131_072,
         burst: 0,
         rdma: None,
+        way: String::new(),
         gaps: Vec::new(),
     };
     Set { plan: SetPlan { id, pattern, knobs: knobs.clone() }, ends: vec![end.clone(), end] }

@@ -39,6 +39,9 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         step.lacks(gap);
     }
     let doer = worker.process().map_or_else(|| Doer::Thread(thread::id()), Doer::Process);
+    for (number, helper) in worker.helpers().into_iter().enumerate() {
+        step.helps(format!("{}+{number}", lane.subject()), helper);
+    }
     if !step.ready(lane.subject(), doer) {
         // No payload was moved yet, but the connection is already shut down.
         return;

@@ -44,6 +44,8 @@ pub(super) struct Outcome {
 struct State {
     /// Threads that wait at the barrier: the subjects of their tables, and their thread or process ids.
     ready: Vec<(String, Doer)>,
+    /// Threads that make calls for those.
+    helpers: Vec<(String, Doer)>,
     /// Why a thread could not get ready.
     failed: Option<LoadError>,
     /// Time at which the barrier was opened, on the monotonic clock; `None` while it is closed.
@@ -139,6 +141,11 @@ impl Step {
         self.state().aborted
     }
 
+    /// Called by a step's thread: names another thread that makes calls for it.
+    pub(super) fn helps(&self, subject: String, thread: i32) {
+        self.state().helpers.push((subject, Doer::Thread(thread)));
+    }
+
     /// Called by a step's thread: waits at the barrier until it opens; returns false if the step is aborted instead.
     pub(super) fn ready(&self, subject: String, doer: Doer) -> bool {
         let mut state = self.state();
@@ -180,7 +187,7 @@ impl Step {
     }
 
     /// Waits until all threads are at the barrier, or until `goes_on` returns false. Returns the subjects of the
-    /// threads' tables and their ids.
+    /// threads' tables and their ids, then those of their helpers.
     pub(super) fn wait_ready(
         &self,
         goes_on: &mut dyn FnMut() -> bool,
@@ -198,7 +205,7 @@ impl Step {
                 return Err(LoadError::Protocol { what });
             }
             if state.ready.len() == self.threads {
-                return Ok(state.ready.clone());
+                return Ok([state.ready.as_slice(), &state.helpers].concat());
             }
             if Instant::now() >= until {
                 let what = format!(

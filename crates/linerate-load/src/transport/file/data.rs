@@ -1,5 +1,7 @@
 //! The contents of what is written: no block repeats, and none can be compressed.
 
+use std::io;
+
 /// Bytes between two stamps, the smallest unit in which disks compare blocks.
 const UNIT: usize = 512;
 
@@ -22,6 +24,33 @@ pub(super) fn stamp(block: &mut [u8], state: &mut u64) {
         let own = word(state).to_ne_bytes();
         let len = own.len().min(unit.len());
         unit[..len].copy_from_slice(&own[..len]);
+    }
+}
+
+/// The contents of what a thread writes.
+pub(super) struct Contents {
+    state: u64,
+    /// Which slots have random contents.
+    filled: Vec<bool>,
+}
+
+impl Contents {
+    /// Contents of so many slots.
+    pub(super) fn new(slots: u32) -> io::Result<Self> {
+        let state = getrandom::u64().map_err(io::Error::other)?;
+        Ok(Self { state, filled: vec![false; slots as usize] })
+    }
+
+    /// Makes the block of a slot differ from all that was written.
+    #[inline]
+    pub(super) fn renew(&mut self, slot: u32, block: &mut [u8]) {
+        if let Some(filled) = self.filled.get_mut(slot as usize).filter(|filled| !**filled) {
+            *filled = true;
+            for eight in block.chunks_exact_mut(8) {
+                eight.copy_from_slice(&word(&mut self.state).to_ne_bytes());
+            }
+        }
+        stamp(block, &mut self.state);
     }
 }
 

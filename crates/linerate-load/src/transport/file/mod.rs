@@ -4,10 +4,14 @@
 //! O_DIRECT the disk has the data then, perhaps in its own cache. linerate writes only to a file of its own, which has no
 //! name and is gone when the program ends.
 
+mod caller;
 mod data;
+mod disk;
 mod offsets;
+mod pool;
 mod target;
 mod trips;
+mod way;
 mod worker;
 
 use std::sync::Arc;
@@ -19,11 +23,13 @@ use linerate_plan::transport::file::{FILE, SYNC, is_random, writes};
 use linerate_plan::{Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_record::wire::limits::THREADS_MAX;
+use linerate_sys::thread;
 use linerate_sys::uring::Access;
 
 use self::offsets::Offsets;
 use self::target::Target;
 use self::trips::Trips;
+use self::way::Way;
 use self::worker::Loads;
 use super::{Connected, Lines, Prepared, Transport, refused, sizes, streams, unmade};
 use crate::pattern::round_trips;
@@ -31,6 +37,8 @@ use crate::{LoadError, Worker};
 
 /// Bytes of each operation of a load, if the plan leaves them open: what most programs that copy files use.
 const BLOCK: u64 = 1 << 20;
+/// Block by which O_DIRECT is possible on every disk in use.
+const ALIGNED: u32 = 4096;
 
 /// Transport that reads and writes a file.
 pub(super) struct File;
@@ -64,6 +72,11 @@ struct Shape {
     block: u32,
     /// Operations that each thread keeps in flight.
     depth: u32,
+    way: Way,
+    /// Whether each operation in flight of the set may have a thread.
+    may_thread: bool,
+    /// The CPUs on which threads of a pool may run.
+    cpus: Arc<[u32]>,
 }
 
 fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
@@ -71,21 +84,15 @@ fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, 
         let what = "the load is aimed at no file".to_owned();
         return Err(LoadError::Unsupported { what });
     };
-    let (access, block) = (access_of(plan), block_of(plan));
-    let is_write = access != Access::Read;
-    let target = Target::open(path, &plan.knobs.options, is_write, block)?;
+    let mut shape = shape(path, plan)?;
+    shape.way = way::choose(&shape)?;
+    let gaps = &shape.target.gaps;
     let end = SetEnd {
-        write_size: block.into(),
-        read_size: block.into(),
-        gaps: target.gaps.iter().map(|(what, why)| refused(what, why)).collect(),
+        write_size: shape.block.into(),
+        read_size: shape.block.into(),
+        way: shape.way.name().to_owned(),
+        gaps: gaps.iter().map(|(what, why)| refused(what, why)).collect(),
         ..SetEnd::default()
-    };
-    let shape = Shape {
-        offsets: Offsets::new(target.len / u64::from(block), is_random(&plan.knobs.options)),
-        target: Arc::new(target),
-        access,
-        block,
-        depth: plan.knobs.depth.max(1),
     };
     let worker = |stream| -> Box<dyn Worker> {
         let shape = Shape { offsets: shape.offsets.of_thread(stream), ..shape.clone() };
@@ -99,6 +106,24 @@ fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, 
         }
     };
     Ok(Connected { workers: (0..plan.knobs.streams).map(worker).collect(), end })
+}
+
+/// Opens the file of a set. How operations reach the kernel is not chosen yet.
+fn shape(path: &str, plan: &SetPlan) -> Result<Shape, LoadError> {
+    let (access, block) = (access_of(plan), block_of(plan));
+    let options = &plan.knobs.options;
+    let target = Target::open(path, options, access != Access::Read, block)?;
+    let depth = plan.knobs.depth.max(1);
+    Ok(Shape {
+        offsets: Offsets::new(target.len / u64::from(block), is_random(options)),
+        target: Arc::new(target),
+        access,
+        block,
+        depth,
+        way: Way::Calls,
+        may_thread: way::may_thread(plan.knobs.streams, depth),
+        cpus: thread::allowed_cpus().unwrap_or_default().into(),
+    })
 }
 
 /// A read is payload from the disk, which is the far end: it is reverse. Round trips name their operation.

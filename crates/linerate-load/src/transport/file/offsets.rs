@@ -35,6 +35,19 @@ impl Offsets {
         Self { blocks: self.blocks, order }
     }
 
+    /// The offsets of one part of a thread's depth, if another thread makes its calls.
+    pub(super) fn of_part(&self, part: u32) -> Self {
+        let mut own = self.clone();
+        if let Order::Random(state) = &mut own.order {
+            *state ^= u64::from(part + 1) << 24;
+        }
+        own
+    }
+
+    pub(super) const fn is_random(&self) -> bool {
+        matches!(self.order, Order::Random(_))
+    }
+
     /// The number of the next block.
     #[inline]
     pub(super) fn next(&mut self) -> u64 {
@@ -72,5 +85,7 @@ mod tests {
             [own.next(), own.next(), own.next()]
         };
         assert_ne!(few(0), few(1));
+        let part = |part| Offsets::new(1 << 40, true).of_thread(1).of_part(part).next();
+        assert!(part(0) != part(1) && part(0) != few(1)[0]);
     }
 }

@@ -12,6 +12,7 @@ use linerate_plan::transport::Options;
 use linerate_plan::transport::file::{BUFFERED, FILE_SIZE, FILE_SIZE_DEFAULT};
 use rustix::fs::{Mode, OFlags};
 
+use super::ALIGNED;
 use super::data::stamp;
 use crate::LoadError;
 use crate::pages::Pages;
@@ -20,9 +21,6 @@ use crate::pages::Pages;
 const PIECE: usize = 4 << 20;
 /// Time after which a file on a slow disk is large enough.
 const LAID_OUT: Duration = Duration::from_secs(10);
-/// Block by which O_DIRECT is possible on every disk in use.
-const ALIGNED: u32 = 4096;
-
 /// A file that is open.
 #[derive(Debug)]
 pub(super) struct Target {

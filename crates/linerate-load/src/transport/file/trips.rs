@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use linerate_sys::clock;
-
 use super::Shape;
-use super::worker::Disk;
+use super::disk::Disk;
 use crate::pattern::{Answer, Asker, Wait};
 use crate::transport::line::BLOCK;
 use crate::{LoadError, Probe};
@@ -31,8 +29,8 @@ impl Trips {
         if *arrived > 0 || !disk.is_busy() {
             return Ok(());
         }
-        disk.complete(most, |_| {
-            *at = clock::now();
+        disk.complete(most, |one| {
+            *at = one.at;
             *arrived += 1;
         })
     }
@@ -60,7 +58,7 @@ impl Asker for Trips {
 
     #[inline]
     fn send(&mut self, _: bool) -> Result<bool, LoadError> {
-        Ok(self.disk.start()?.is_some())
+        self.disk.start()
     }
 
     #[inline]
