@@ -192,8 +192,8 @@ pub struct SetEnd {
     /// in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma: Option<Box<RdmaEnd>>,
-    /// How operations on a file reach the kernel: `io_uring`, `io_uring, by kernel workers`, `threads`, `calls`; empty
-    /// for other transports.
+    /// How operations on a file reach the kernel: `io_uring`, `io_uring, polled`, `io_uring, by kernel workers`, `threads`,
+    /// `calls`; empty for other transports.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub way: String,
     /// The requested settings that the end could not apply.

@@ -54,10 +54,20 @@ impl FileRing {
     /// lock so much memory (`RLIMIT_MEMLOCK`), and with `ENOSYS` or `EPERM` if there is no io_uring or this process may
     /// not use it.
     pub fn new(file: BorrowedFd<'_>, depth: u32, block: u32) -> io::Result<Self> {
+        Self::made(file, depth, block, false)
+    }
+
+    /// Makes a ring as [`FileRing::new`] does, whose waits poll the device: it sends no interrupt. The file must be open
+    /// with O_DIRECT. Operations fail with `EOPNOTSUPP` if the file or the device cannot be polled.
+    pub fn polled(file: BorrowedFd<'_>, depth: u32, block: u32) -> io::Result<Self> {
+        Self::made(file, depth, block, true)
+    }
+
+    fn made(file: BorrowedFd<'_>, depth: u32, block: u32, polled: bool) -> io::Result<Self> {
         let size = u64::from(depth) * u64::from(block);
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let memory = Memory::new(size.max(1))?;
-        let ring = Self::ring(depth)?;
+        let ring = Self::ring(depth, polled)?;
         let pages =
             [libc::iovec { iov_base: memory.start().as_ptr().cast(), iov_len: memory.size() }];
         // SAFETY: `memory` is mapped with this size now, when its pages are looked up. The kernel pins the pages and uses
@@ -68,11 +78,15 @@ impl FileRing {
     }
 
     /// The kernel completes operations when this thread enters it, from Linux 6.1 on; older ones interrupt the thread.
-    fn ring(depth: u32) -> io::Result<IoUring> {
+    fn ring(depth: u32, polled: bool) -> io::Result<IoUring> {
         let entries = depth.max(1).next_power_of_two();
-        let new = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
-        match new {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
+        let mut usual = IoUring::builder();
+        if polled {
+            usual.setup_iopoll();
+        }
+        let mut new = usual.clone();
+        match new.setup_single_issuer().setup_defer_taskrun().build(entries) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => usual.build(entries),
             made => made,
         }
     }

@@ -299,6 +299,16 @@ fn the_end_of_a_file_moves_nothing_and_a_refusal_is_an_error() {
 }
 
 #[test]
+fn a_file_that_cannot_be_polled_says_so_when_it_is_read() {
+    // Without O_DIRECT nothing is polled, whatever the device.
+    let file = numbered(1);
+    let mut ring = FileRing::polled(file.as_file().as_fd(), 1, 4096).unwrap();
+    ring.start(Access::Read, 0, |_, _| ()).unwrap();
+    let [(_, Err(error), _)] = &drain(&mut ring)[..] else { panic!("it was polled") };
+    assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP));
+}
+
+#[test]
 fn where_io_uring_is_forbidden_a_file_ring_says_so() {
     let refused = thread::spawn(|| {
         forbid(libc::SYS_io_uring_setup, libc::EPERM);

@@ -11,6 +11,7 @@ use linerate_sys::uring::{Access, FileRing};
 use super::caller::Caller;
 use super::data::Contents;
 use super::pool::Pool;
+use super::way::Way;
 use super::{Shape, refused};
 use crate::LoadError;
 
@@ -79,8 +80,9 @@ impl Disk {
     }
 
     fn ring(&self) -> io::Result<Engine> {
-        let Shape { target, block, depth, .. } = &self.shape;
-        let ring = FileRing::new(target.file.as_fd(), *depth, *block)?;
+        let Shape { target, block, depth, way, .. } = &self.shape;
+        let make = if *way == Way::Polled { FileRing::polled } else { FileRing::new };
+        let ring = make(target.file.as_fd(), *depth, *block)?;
         Ok(Engine::Ring(Box::new(ring), Contents::new(*depth)?))
     }
 

@@ -85,7 +85,7 @@ fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, 
         return Err(LoadError::Unsupported { what });
     };
     let mut shape = shape(path, plan)?;
-    shape.way = way::choose(&shape)?;
+    shape.way = way::choose(&shape, plan.knobs.busy_poll)?;
     let gaps = &shape.target.gaps;
     let end = SetEnd {
         write_size: shape.block.into(),

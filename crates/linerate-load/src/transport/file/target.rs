@@ -115,6 +115,11 @@ impl Target {
         Ok(Self { file, len: 0, gaps })
     }
 
+    /// Whether operations go past the page cache.
+    pub(super) fn is_direct(&self) -> bool {
+        rustix::fs::fcntl_getfl(&self.file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
+    }
+
     /// Refuses a block that the file cannot be read by.
     fn fits(self, path: &str, block: u32) -> Result<Self, LoadError> {
         if self.len < u64::from(block) {
@@ -123,10 +128,8 @@ impl Target {
             let what = format!("{path} has {len}, less than one operation of {block}");
             return Err(LoadError::Unsupported { what });
         }
-        let direct =
-            rustix::fs::fcntl_getfl(&self.file).is_ok_and(|flags| flags.contains(OFlags::DIRECT));
         let unit = unit(&self.file);
-        if direct && !block.is_multiple_of(unit) {
+        if self.is_direct() && !block.is_multiple_of(unit) {
             return Err(LoadError::Failed {
                 what: format!(
                     "an operation of {block} B does not fit {path}: past the page cache it takes multiples of {unit} B"

@@ -8,6 +8,9 @@ use crate::pattern::{Answer, Asker, Wait};
 use crate::transport::line::BLOCK;
 use crate::{LoadError, Probe};
 
+/// Looks for the end of an operation that a busy thread takes before it returns: some milliseconds.
+const LOOKS: u32 = 10_000;
+
 /// Starts operations, and notices their ends. One is in flight, unless an open loop has more due.
 pub(super) struct Trips {
     disk: Disk,
@@ -67,10 +70,17 @@ impl Asker for Trips {
         wait: Wait,
         mut take: impl FnMut(Answer) -> bool,
     ) -> Result<(), LoadError> {
-        self.wait(match wait {
-            Wait::No => Duration::ZERO,
-            Wait::Asleep | Wait::Busy => BLOCK,
-        })?;
+        match wait {
+            Wait::No => self.wait(Duration::ZERO)?,
+            Wait::Asleep => self.wait(BLOCK)?,
+            Wait::Busy => {
+                let mut looks = 0;
+                while self.arrived == 0 && self.disk.is_busy() && looks < LOOKS {
+                    self.wait(Duration::ZERO)?;
+                    looks += 1;
+                }
+            }
+        }
         for _ in 0..std::mem::take(&mut self.arrived) {
             let answer = Answer { number: self.answered, at: self.at, unread: None };
             self.answered += u64::from(take(answer));

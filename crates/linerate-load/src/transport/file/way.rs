@@ -20,6 +20,8 @@ use crate::pages::Pages;
 const THREADS: u32 = 1024;
 /// Time for which each way is tried.
 const TRY: Duration = Duration::from_millis(50);
+/// Longest wait for the read that tells whether a device can be polled.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Most operations in flight, and most bytes of them, while a way is tried: the last ones must end soon.
 const TRIED: u64 = 64;
 const TRIED_BYTES: u64 = 64 << 20;
@@ -29,6 +31,8 @@ const TRIED_BYTES: u64 = 64 << 20;
 pub(super) enum Way {
     /// io_uring, which starts operations without waiting for them.
     Ring,
+    /// io_uring, whose waits poll the device.
+    Polled,
     /// io_uring, where the file cannot be accessed without waiting: the kernel hands each operation to a thread of its
     /// own.
     Workers,
@@ -43,6 +47,7 @@ impl Way {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Ring => "io_uring",
+            Self::Polled => "io_uring, polled",
             Self::Workers => "io_uring, by kernel workers",
             Self::Threads => "threads",
             Self::Calls => "calls",
@@ -50,13 +55,16 @@ impl Way {
     }
 
     pub(super) const fn is_ring(self) -> bool {
-        matches!(self, Self::Ring | Self::Workers)
+        matches!(self, Self::Ring | Self::Polled | Self::Workers)
     }
 }
 
-/// Chooses the way of a set.
-pub(super) fn choose(shape: &Shape) -> Result<Way, LoadError> {
+/// Chooses the way of a set, which polls if it is asked to and can.
+pub(super) fn choose(shape: &Shape, poll: bool) -> Result<Way, LoadError> {
     let Shape { target, block, depth, .. } = shape;
+    if poll && target.is_direct() && can_poll(shape).unwrap_or(false) {
+        return Ok(Way::Polled);
+    }
     chosen(shape, FileRing::new(target.file.as_fd(), *depth, *block).map(drop))
 }
 
@@ -80,6 +88,18 @@ pub(super) fn chosen(shape: &Shape, ring: io::Result<()>) -> Result<Way, LoadErr
             hint: "use a smaller --depth or fewer --streams",
         }),
     }
+}
+
+/// Whether the device can be polled: the first read tells.
+fn can_poll(shape: &Shape) -> io::Result<bool> {
+    let mut ring = FileRing::polled(shape.target.file.as_fd(), 1, shape.block)?;
+    ring.start(Access::Read, 0, |_, _| ())?;
+    let began = Instant::now();
+    let mut polled = false;
+    while ring.in_flight() > 0 && began.elapsed() < PATIENCE {
+        ring.complete(PATIENCE, |one| polled = one.moved.is_ok())?;
+    }
+    Ok(polled)
 }
 
 /// Whether a pool may have a thread for each operation in flight of a set.
