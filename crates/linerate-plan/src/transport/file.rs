@@ -11,7 +11,7 @@ const WRITE: &str = "write";
 /// What operations do.
 pub const OP: OptionInfo = OptionInfo {
     key: "op",
-    help: "Whether operations read or write. Only a file of linerate's own is written, in a folder [default: read]",
+    help: "Whether operations read or write. Only a file of linerate's own is written, in a folder, or a disk that --write-to names too [default: read]",
     kind: Kind::Word(&[READ, WRITE]),
     pattern: None,
     of_path: false,
@@ -67,6 +67,24 @@ pub const FILE_SIZE: OptionInfo = OptionInfo {
 /// Size of a file of our own, if none is requested.
 pub const FILE_SIZE_DEFAULT: u64 = 1 << 30;
 
+/// Contents are checked.
+pub const VERIFY: OptionInfo = OptionInfo {
+    key: "verify",
+    help: "Write data that can be checked, and check what is read from a file of linerate's own; costs CPU time",
+    kind: Kind::Switch,
+    pattern: None,
+    of_path: true,
+};
+
+/// Consent to overwrite a disk.
+pub const WRITE_TO: OptionInfo = OptionInfo {
+    key: "write-to",
+    help: "Name the disk that is measured once more, and let it be written: ALL DATA IN THE TESTED PART ARE LOST, which is the whole disk, or as much as --file-size says from its beginning",
+    kind: Kind::Path("/dev/nvme1n1"),
+    pattern: None,
+    of_path: true,
+};
+
 /// Whether operations write with these options.
 pub fn writes(options: &Options) -> bool {
     options.word(OP.key) == Some(WRITE)
@@ -95,7 +113,7 @@ pub static FILE: TransportInfo = TransportInfo {
     depth: |options| options.number(DEPTH.key).map_or(1, |depth| depth as u32),
     obeys: &[Knob::Depth, Knob::OpenLoop, Knob::BusyPoll],
     has_no: "a file has no",
-    options: &[OP, ORDER, DEPTH, BUFFERED, SYNC, FILE_SIZE],
+    options: &[OP, ORDER, DEPTH, BUFFERED, SYNC, FILE_SIZE, VERIFY, WRITE_TO],
     varies: &[Swept::Depth, Swept::Size, Swept::Streams],
     sizes: [4 << 10, 4 << 20],
     // The unit in which most file systems and databases move data.

@@ -51,6 +51,16 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// The value is the name of something on a host, such as a device. The text is an example.
     Name(&'static str),
+    /// The value is the path of a file or a device. The text is an example.
+    Path(&'static str),
+}
+
+/// Longest path that an option accepts, in bytes.
+const PATH_MAX: usize = 255;
+
+/// Whether a text can be a path in a message to the user: it is no control sequence.
+fn is_path(text: &str) -> bool {
+    (1..=PATH_MAX).contains(&text.len()) && !text.contains(char::is_control)
 }
 
 /// Longest name that an option accepts, in bytes.
@@ -259,6 +269,9 @@ impl OptionInfo {
             (Kind::Name(example), Setting::Word(name)) => is_name(name)
                 .then_some(())
                 .ok_or_else(|| format!("{key} takes a name such as {example}")),
+            (Kind::Path(example), Setting::Word(path)) => is_path(path)
+                .then_some(())
+                .ok_or_else(|| format!("{key} takes a path such as {example}")),
             _ => Err(format!("{key} has a value of another kind")),
         }
     }
@@ -268,7 +281,14 @@ impl OptionInfo {
 mod tests {
     use super::*;
 
-    const ROWS: [OptionInfo; 4] = [
+    const ROWS: [OptionInfo; 5] = [
+        OptionInfo {
+            key: "device",
+            help: "",
+            kind: Kind::Path("/dev/sdx"),
+            pattern: None,
+            of_path: false,
+        },
         OptionInfo {
             key: "port",
             help: "",
@@ -321,6 +341,12 @@ mod tests {
             ("port", Setting::Word(String::new()), false),
             ("port", Setting::Word("../mlx5_0".into()), false),
             ("port", Setting::Number(1), false),
+            ("device", Setting::Word("/dev/disk/by-id/a b".into()), true),
+            ("device", Setting::Word("x".repeat(255)), true),
+            ("device", Setting::Word("x".repeat(256)), false),
+            ("device", Setting::Word(String::new()), false),
+            ("device", Setting::Word("/dev/\u{1b}[2J".into()), false),
+            ("device", Setting::Switch(true), false),
             ("direct", Setting::Switch(false), true),
             ("direct", Setting::Word("yes".into()), false),
             ("other", Setting::Switch(true), false),

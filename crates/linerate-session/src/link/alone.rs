@@ -1,6 +1,8 @@
 //! A link without a far end, for operations within this host.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linerate_plan::path::Side;
@@ -9,10 +11,10 @@ use linerate_record::{EndReadings, Host, Set, Step, Trouble};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Ended, Link, LinkError, Live, StepControl};
-use crate::end::{LocalEnd, Running};
+use crate::end::{LocalEnd, Running, is_unfinished};
 use linerate_host::{Machine, Subject};
 use linerate_load::LoadError;
-use linerate_load::transport::NoLines;
+use linerate_load::transport::{ConfigureEach, Datagrams, Lines, NoLines};
 
 /// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
@@ -24,6 +26,38 @@ pub struct Alone {
     end: LocalEnd,
     subject: Subject,
     epoch: Instant,
+    stop: Arc<AtomicBool>,
+}
+
+/// No lines to any far end, until the user asks to stop.
+struct Until<'a>(NoLines<'a>, &'a AtomicBool);
+
+impl Lines for Until<'_> {
+    fn lines(
+        &mut self,
+        set: u32,
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        self.0.lines(set, streams, configure)
+    }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        self.0.datagrams(set, stream, configure)
+    }
+
+    fn subject(&self) -> &Subject {
+        self.0.subject()
+    }
+
+    fn given_up(&self) -> bool {
+        self.1.load(Relaxed)
+    }
 }
 
 impl Alone {
@@ -31,7 +65,12 @@ impl Alone {
     /// end. `subject` is the path or device whose facts are read.
     pub fn new(engine: &str, machine: Arc<dyn Machine>, subject: Subject) -> Self {
         let end = LocalEnd::new(Side::Near, engine, machine, subject.clone());
-        Self { end, subject, epoch: Instant::now() }
+        Self { end, subject, epoch: Instant::now(), stop: Arc::default() }
+    }
+
+    /// Ends the preparation of a set once `stop` is set.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Arc::clone(stop);
     }
 
     /// Runs a step until it ends. Returns its readings, and whether and why it ended early.
@@ -68,7 +107,8 @@ impl Link for Alone {
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         let offer = self.end.prepare(plan).map_err(|e| refused(&e))?;
-        let end = self.end.connect(plan.id, &offer, &mut NoLines(&self.subject));
+        let mut lines = Until(NoLines(&self.subject), &self.stop);
+        let end = self.end.connect(plan.id, &offer, &mut lines);
         let end = end.map_err(|e| refused(&e))?;
         Ok(Set { plan: plan.clone(), ends: vec![end] })
     }
@@ -102,10 +142,12 @@ impl Link for Alone {
     }
 }
 
-/// Describes the first stream that did not end in order.
+/// Describes the first stream that did not end in order, and why.
 fn unfinished(readings: &EndReadings) -> Option<String> {
     let total = readings.totals.iter().find(|total| !total.complete)?;
-    Some(format!("stream {} of set {} did not end in order", total.stream, total.set))
+    let why = readings.gaps.iter().find(|gap| is_unfinished(gap));
+    let why = why.map_or_else(String::new, |gap| format!(": {}", gap.why));
+    Some(format!("stream {} of set {} did not end in order{why}", total.stream, total.set))
 }
 
 fn refused(e: &LoadError) -> LinkError {

@@ -3,7 +3,8 @@
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
 use linerate_plan::transport::{
-    self, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL, file,
+    self, FILE, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL,
+    file,
 };
 use linerate_plan::{Handover, Knobs, Plan, Receive};
 use linerate_session::peer::PORT;
@@ -36,7 +37,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         directions: match run.direction {
             Some(RunDirections::Forward) => vec![Direction::Forward],
             Some(RunDirections::Reverse) => vec![Direction::Reverse],
-            _ if far_end_of(run) == FarEnd::File => ways(peer.unwrap_or_default()),
+            _ if far_end_of(run) == FarEnd::File => ways(peer.unwrap_or_default(), options),
             _ if is_alone(run) => vec![Direction::Forward],
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
@@ -47,10 +48,12 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
     })
 }
 
-/// The directions in which a file or a disk is measured: only a folder, which gets a file of linerate's own, is written.
-pub(crate) fn ways(target: &str) -> Vec<Direction> {
+/// The directions in which a file or a disk is measured: only a folder, which gets a file of linerate's own, is written,
+/// and a disk that the user lets be overwritten.
+pub(crate) fn ways(target: &str, options: &Options) -> Vec<Direction> {
+    let consents = options.engine.of(&FILE).word(file::WRITE_TO.key).is_some();
     match std::fs::metadata(target) {
-        Ok(found) if found.is_dir() => vec![Direction::Reverse, Direction::Forward],
+        Ok(found) if found.is_dir() || consents => vec![Direction::Reverse, Direction::Forward],
         _ => vec![Direction::Reverse],
     }
 }

@@ -174,9 +174,10 @@ impl Reached {
         Self { address: client.address().to_string(), link: Box::new(client), _far: far }
     }
 
-    /// A session with this host alone.
-    fn alone(plan: &Plan) -> Self {
-        let link = Alone::new(&plan.engine, Arc::new(Live::new()), Subject::here(plan));
+    /// A session with this host alone; it stops preparing a file once `stop` is set.
+    fn alone(plan: &Plan, stop: &Arc<AtomicBool>) -> Self {
+        let mut link = Alone::new(&plan.engine, Arc::new(Live::new()), Subject::here(plan));
+        link.heed(stop);
         Self { address: String::new(), link: Box::new(link), _far: None }
     }
 }
@@ -190,7 +191,7 @@ fn connect(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
     if transport::of(&plan.engine).is_alone() {
-        return Ok(Reached::alone(plan));
+        return Ok(Reached::alone(plan, stop));
     }
     let machine = Arc::new(Live::new());
     let far = far_end(plan, options, changes.is_some())?;

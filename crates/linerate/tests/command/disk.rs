@@ -1,10 +1,14 @@
 //! Measurements of files and disks of this host.
 
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
 use linerate_test::turn;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{run, words};
+use crate::program::{Started, linerate, run, words};
 use crate::schema::fits;
 
 /// The document of a measurement of a folder or a file.
@@ -68,4 +72,70 @@ fn reads_are_reverse_and_a_file_that_holds_data_is_never_written() {
     let why = words(&run(&["bw", path, "--engine", "file", "-d", "forward"]).stderr);
     assert!(why.contains("--op write in place of --direction"), "{why}");
     assert!(refused(&["disk", "/nowhere"]).contains("cannot be opened"));
+}
+
+/// The program while it measures a folder, once its file is open.
+fn started(folder: &TempDir, args: &[&str]) -> Started {
+    let path = folder.path().to_str().unwrap();
+    let program = Started::new(linerate(folder.path()).args([&["bw", path], args].concat()));
+    let open = format!("/proc/{}/fd", program.pid().as_raw_nonzero());
+    let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
+        let to = entry.and_then(|entry| std::fs::read_link(entry.path()));
+        to.is_ok_and(|to| to.starts_with(folder.path()))
+    };
+    loop {
+        let mut all = std::fs::read_dir(&open).unwrap().peekable();
+        assert!(all.peek().is_some(), "it ended: {}", words(&program.end().stderr));
+        if all.any(is_own) {
+            return program;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_file_without_a_name_leaves_nothing_behind_a_program_that_is_killed() {
+    let _turn = turn();
+    let folder = TempDir::new().unwrap();
+    let args = ["--engine", "file", "--op", "write", "--file-size", "16MiB", "--no-save"];
+    let mut program = started(&folder, &args);
+    program.until("forward");
+    program.signal(Signal::KILL);
+    assert_eq!(program.end().status.signal(), Some(Signal::KILL.as_raw()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_stop_ends_the_making_of_a_file() {
+    let _turn = turn();
+    let folder = TempDir::new().unwrap();
+    // So large that it is not made in the time that making one may take.
+    let program = started(&folder, &["--engine", "file", "--file-size", "1024GiB", "--no-save"]);
+    program.signal(Signal::INT);
+    let output = program.end();
+    assert_eq!(output.status.code(), Some(3));
+    let why = words(&output.stderr);
+    assert!(why.contains("interrupted before anything was measured"), "{why}");
+}
+
+#[test]
+fn a_file_that_shrinks_ends_the_measurement_in_words() {
+    let _turn = turn();
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+    let args = ["--engine", "file", "--size", "4KiB", "--no-save", "-t", "60s"];
+    let path = file.to_str().unwrap();
+    let mut program =
+        Started::new(linerate(folder.path()).args([&["bw", path], &args[..]].concat()));
+    program.until("reverse");
+    // Longer than the part at the beginning that does not count.
+    std::thread::sleep(Duration::from_secs(3));
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
+    let output = program.end();
+    assert_eq!(output.status.code(), Some(3));
+    let shown = words(&output.stdout);
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("the file has become shorter since it was opened"), "{shown}");
+    assert!(shown.contains("goodput"), "what was measured is kept: {shown}");
 }

@@ -7,6 +7,7 @@ use rustix::io::{ReadWriteFlags, preadv2, pwritev2};
 
 use super::Shape;
 use super::data::Contents;
+use super::disk::checked;
 use crate::pages::Pages;
 
 /// Makes calls, from one block of memory.
@@ -21,7 +22,7 @@ impl Caller {
     pub(super) fn new(shape: Shape) -> io::Result<Self> {
         let mut pages = Pages::default();
         pages.ensure(shape.block as usize);
-        Ok(Self { pages, contents: Contents::new(1)?, shape })
+        Ok(Self { pages, contents: Contents::new(1, shape.verify)?, shape })
     }
 
     /// Makes one operation; returns the number of bytes that were moved.
@@ -32,10 +33,13 @@ impl Caller {
         let (file, block) = (&shape.target.file, pages.bytes_mut());
         let moved = match shape.access {
             Access::Read => {
-                preadv2(file, &mut [IoSliceMut::new(block)], at, ReadWriteFlags::empty())?
+                let flags = ReadWriteFlags::empty();
+                let moved = preadv2(file, &mut [IoSliceMut::new(block)], at, flags)?;
+                checked(shape, &block[..moved], at)?;
+                moved
             }
             Access::Write { sync } => {
-                contents.renew(0, block);
+                contents.renew(0, block, at);
                 let flags = if sync { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
                 pwritev2(file, &[IoSlice::new(block)], at, flags)?
             }

@@ -9,7 +9,7 @@ use linerate_sys::clock;
 use linerate_sys::uring::{Access, FileRing};
 
 use super::caller::Caller;
-use super::data::Contents;
+use super::data::{Contents, damaged};
 use super::pool::Pool;
 use super::way::Way;
 use super::{Shape, refused};
@@ -30,10 +30,16 @@ pub(super) struct Disk {
     pub(super) shape: Shape,
     stream: u32,
     engine: Option<Engine>,
-    /// The time at which the operation of each slot was started.
-    started: Vec<u64>,
+    started: Vec<Started>,
     /// The time of the last look for completions, which is that of the starts that follow as well.
     now: u64,
+}
+
+/// The operation of a slot: when it was started, and where in the file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Started {
+    began: u64,
+    offset: u64,
 }
 
 /// An operation that has ended, with its times on this host's clock.
@@ -46,7 +52,7 @@ pub(super) struct Ended {
 
 impl Disk {
     pub(super) fn new(shape: Shape, stream: u32) -> Self {
-        let started = vec![0; shape.depth as usize];
+        let started = vec![Started::default(); shape.depth as usize];
         Self { shape, stream, engine: None, started, now: 0 }
     }
 
@@ -80,10 +86,10 @@ impl Disk {
     }
 
     fn ring(&self) -> io::Result<Engine> {
-        let Shape { target, block, depth, way, .. } = &self.shape;
+        let Shape { target, block, depth, way, verify, .. } = &self.shape;
         let make = if *way == Way::Polled { FileRing::polled } else { FileRing::new };
         let ring = make(target.file.as_fd(), *depth, *block)?;
-        Ok(Engine::Ring(Box::new(ring), Contents::new(*depth)?))
+        Ok(Engine::Ring(Box::new(ring), Contents::new(*depth, *verify)?))
     }
 
     fn pool(&self) -> Result<Pool, LoadError> {
@@ -100,10 +106,11 @@ impl Disk {
         match engine {
             Some(Engine::Ring(ring, contents)) if ring.has_room() => {
                 let offset = shape.offsets.next() * u64::from(shape.block);
-                let slot =
-                    ring.start(shape.access, offset, |slot, block| contents.renew(slot, block));
+                let slot = ring.start(shape.access, offset, |slot, block| {
+                    contents.renew(slot, block, offset);
+                });
                 match slot {
-                    Ok(Some(slot)) => started[slot as usize] = *now,
+                    Ok(Some(slot)) => started[slot as usize] = Started { began: *now, offset },
                     Ok(None) => return Ok(false),
                     Err(error) => return Err(self.call("io_uring", error)),
                 }
@@ -139,7 +146,11 @@ impl Disk {
                 if at == 0 {
                     at = clock::now();
                 }
-                take(one.moved, started[one.slot as usize], at);
+                let Started { began, offset } = started[one.slot as usize];
+                let moved = one.moved.and_then(|len| {
+                    checked(shape, &one.block[..len as usize], offset).map(|()| len)
+                });
+                take(moved, began, at);
             }),
             Some(Engine::Calls(caller, due)) => {
                 if std::mem::take(due) {
@@ -197,6 +208,18 @@ impl Disk {
     fn call(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call { call, stream: self.stream, source }
     }
+}
+
+/// Checks what was read at `at`, if the set reads what this program wrote and the user asked for it.
+#[inline]
+pub(super) fn checked(shape: &Shape, read: &[u8], at: u64) -> io::Result<()> {
+    if !shape.verify || !shape.target.is_known || shape.access != Access::Read {
+        return Ok(());
+    }
+    damaged(read, at).map_or(Ok(()), |at| {
+        let what = format!("the data at byte {at} are not those that were written");
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    })
 }
 
 /// The error of an operation that moved nothing: it was behind the end of the file.

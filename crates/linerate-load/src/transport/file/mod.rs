@@ -1,13 +1,15 @@
 //! A file or a disk of this host: operations at a depth, and the time of each.
 //!
 //! Goodput is what the kernel says that it moved, by the clock of this host. A write ends when the kernel says so: with
-//! O_DIRECT the disk has the data then, perhaps in its own cache. linerate writes only to a file of its own, which has no
-//! name and is gone when the program ends.
+//! O_DIRECT the disk has the data then, perhaps in its own cache. linerate writes to a file of its own, which has no name
+//! and is gone when the program ends, and to a disk that the user names twice.
 
 mod caller;
 mod data;
+mod device;
 mod disk;
 mod offsets;
+mod own;
 mod pool;
 mod target;
 mod trips;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::subject::Subject;
 use linerate_plan::transport::TransportInfo;
-use linerate_plan::transport::file::{FILE, SYNC, is_random, writes};
+use linerate_plan::transport::file::{FILE, SYNC, VERIFY, is_random, writes};
 use linerate_plan::{Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_record::wire::limits::THREADS_MAX;
@@ -73,6 +75,8 @@ struct Shape {
     /// Operations that each thread keeps in flight.
     depth: u32,
     way: Way,
+    /// Whether contents are checked.
+    verify: bool,
     /// Whether each operation in flight of the set may have a thread.
     may_thread: bool,
     /// The CPUs on which threads of a pool may run.
@@ -80,11 +84,12 @@ struct Shape {
 }
 
 fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let lines: &dyn Lines = lines;
     let Subject::File(path) = lines.subject() else {
         let what = "the load is aimed at no file".to_owned();
         return Err(LoadError::Unsupported { what });
     };
-    let mut shape = shape(path, plan)?;
+    let mut shape = shape(path, plan, &|| lines.given_up())?;
     shape.way = way::choose(&shape, plan.knobs.busy_poll)?;
     let gaps = &shape.target.gaps;
     let end = SetEnd {
@@ -109,10 +114,10 @@ fn connect(_: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, 
 }
 
 /// Opens the file of a set. How operations reach the kernel is not chosen yet.
-fn shape(path: &str, plan: &SetPlan) -> Result<Shape, LoadError> {
+fn shape(path: &str, plan: &SetPlan, given_up: &dyn Fn() -> bool) -> Result<Shape, LoadError> {
     let (access, block) = (access_of(plan), block_of(plan));
     let options = &plan.knobs.options;
-    let target = Target::open(path, options, access != Access::Read, block)?;
+    let target = Target::open(path, options, access != Access::Read, block, given_up)?;
     let depth = plan.knobs.depth.max(1);
     Ok(Shape {
         offsets: Offsets::new(target.len / u64::from(block), is_random(options)),
@@ -121,6 +126,7 @@ fn shape(path: &str, plan: &SetPlan) -> Result<Shape, LoadError> {
         block,
         depth,
         way: Way::Calls,
+        verify: options.is_on(VERIFY.key),
         may_thread: way::may_thread(plan.knobs.streams, depth),
         cpus: thread::allowed_cpus().unwrap_or_default().into(),
     })

@@ -1,90 +1,119 @@
 //! The file that a load reads or writes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 
 use linerate_plan::transport::Options;
-use linerate_plan::transport::file::{BUFFERED, FILE_SIZE, FILE_SIZE_DEFAULT};
-use rustix::fs::{Mode, OFlags};
+use linerate_plan::transport::file::{BUFFERED, FILE_SIZE, FILE_SIZE_DEFAULT, VERIFY, WRITE_TO};
+use linerate_units::Bytes;
+use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::io::Errno;
 
-use super::ALIGNED;
-use super::data::stamp;
+use super::data::UNIT;
+use super::own::{LAID_OUT, own};
+use super::{ALIGNED, device};
 use crate::LoadError;
-use crate::pages::Pages;
 
-/// Bytes of a write while a file is laid out.
-const PIECE: usize = 4 << 20;
-/// Time after which a file on a slow disk is large enough.
-const LAID_OUT: Duration = Duration::from_secs(10);
+/// Extents of a file that are looked at for holes.
+const EXTENTS: u32 = 10_000;
+
 /// A file that is open.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) file: File,
     /// Bytes of it that a load uses.
     pub(super) len: u64,
+    /// Whether its contents are known, so that reads can check them.
+    pub(super) is_known: bool,
     /// Options that it lacks, each with the reason.
     pub(super) gaps: Vec<(&'static str, String)>,
 }
 
-/// A file of our own, without a name. It lasts until the program ends, so that it is laid out once.
-#[derive(Debug)]
-struct Own {
-    folder: String,
-    file: OwnedFd,
-    size: u64,
-    len: u64,
-}
-
-/// The files of our own.
-static OWN: Mutex<Vec<Arc<Own>>> = Mutex::new(Vec::new());
-
 impl Target {
-    /// Opens a file or a disk that exists to be read, or a file of our own in a folder.
+    /// Opens a file or a disk that exists to be read, a disk that the user lets be overwritten, or a file of our own in a
+    /// folder. `given_up` returns whether the user asked to stop.
     pub(super) fn open(
         path: &str,
         options: &Options,
         writes: bool,
         block: u32,
+        given_up: &dyn Fn() -> bool,
     ) -> Result<Self, LoadError> {
-        let kind = std::fs::metadata(path).map_err(|e| failed("cannot be opened", path, &e))?;
-        let kind = kind.file_type();
-        if kind.is_dir() {
-            let own = own(path, options.number(FILE_SIZE.key).unwrap_or(FILE_SIZE_DEFAULT))?;
-            let mut target = Self::reopen(
-                &format!("/proc/self/fd/{}", own.file.as_raw_fd()),
-                path,
-                options,
-                true,
-            )?;
-            target.len = own.len;
-            if own.len < own.size {
-                let why = format!(
-                    "the disk took {} s to write {}",
-                    LAID_OUT.as_secs(),
-                    linerate_units::Bytes(own.len)
-                );
-                target.gaps.push((FILE_SIZE.key, why));
-            }
-            return target.fits(path, block);
-        }
-        if writes {
-            return Err(LoadError::Failed {
+        let about = std::fs::metadata(path).map_err(|e| failed("cannot be opened", path, &e))?;
+        let kind = about.file_type();
+        let consents = consents(path, options, kind)?;
+        let target = match (kind.is_dir(), writes) {
+            (true, _) => Self::in_folder(path, options, given_up),
+            // A disk that is written later is refused before it is read.
+            (false, _) if consents => Self::overwritten(path, options, &about),
+            (false, true) => Err(LoadError::Failed {
                 what: format!("{path} holds data, and is not written"),
-                hint: "name a folder: linerate then writes a file of its own there",
-            });
+                hint: if kind.is_block_device() {
+                    "name a folder: linerate then writes a file of its own there; or lose all data of this disk: \
+                     --write-to and its name"
+                } else {
+                    "name a folder: linerate then writes a file of its own there"
+                },
+            }),
+            (false, false) => Self::existing(path, options, kind),
+        };
+        target?.fits(path, block)?.verifiable(path, options, writes, block)
+    }
+
+    fn in_folder(
+        path: &str,
+        options: &Options,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Self, LoadError> {
+        let size = options.number(FILE_SIZE.key).unwrap_or(FILE_SIZE_DEFAULT);
+        let own = own(path, size, options.is_on(VERIFY.key), given_up)?;
+        let mut target = Self::reopen(&own.path(), path, options, true)?;
+        (target.len, target.is_known) = (own.len, true);
+        if own.len < size {
+            let why = format!("the disk took {} s to write {}", LAID_OUT.as_secs(), Bytes(own.len));
+            target.gaps.push((FILE_SIZE.key, why));
         }
+        Ok(target)
+    }
+
+    fn overwritten(path: &str, options: &Options, about: &Metadata) -> Result<Self, LoadError> {
+        if options.is_on(BUFFERED.key) {
+            let what = format!("{path} is overwritten past the page cache only");
+            return Err(LoadError::Failed { what, hint: "leave out --buffered" });
+        }
+        let file = device::claim(path, about)?;
+        let target = Self { file, len: 0, is_known: false, gaps: Vec::new() };
+        target.measured(path, options)
+    }
+
+    /// The target with the length of a disk or a file, or of the part of a disk that may be overwritten.
+    fn measured(mut self, path: &str, options: &Options) -> Result<Self, LoadError> {
+        let end = seek(&self.file, SeekFrom::End(0));
+        let end = end.map_err(|e| failed("has no size", path, &e.into()))?;
+        let part = options.word(WRITE_TO.key).and_then(|_| options.number(FILE_SIZE.key));
+        self.len = end.min(part.unwrap_or(u64::MAX));
+        Ok(self)
+    }
+
+    fn existing(path: &str, options: &Options, kind: FileType) -> Result<Self, LoadError> {
         if !kind.is_file() && !kind.is_block_device() {
             let what = format!("{path} is no file, no disk and no folder");
             return Err(LoadError::Unsupported { what });
         }
-        let mut target = Self::reopen(path, path, options, false)?;
-        target.len = end_of(&target.file).map_err(|e| failed("has no size", path, &e))?;
-        target.fits(path, block)
+        let mut target = Self::reopen(path, path, options, false)?.measured(path, options)?;
+        let holes = if kind.is_file() { holes(&target.file, target.len) } else { 0.0 };
+        let what = format!("{:.0} % of it are holes, whose reads reach no disk", 100.0 * holes);
+        if holes > 0.5 {
+            return Err(LoadError::Failed {
+                what: format!("{path} does not measure a disk: {what}"),
+                hint: "name a folder: linerate then makes a whole file of its own there",
+            });
+        }
+        if holes >= 0.01 {
+            target.gaps.push(("holes", what));
+        }
+        Ok(target)
     }
 
     /// Opens `opened`, which the user knows as `path`, past the page cache if that is possible and not refused.
@@ -101,7 +130,7 @@ impl Target {
             open(OFlags::empty())
         } else {
             open(OFlags::DIRECT).or_else(|error| {
-                if error.raw_os_error() != Some(rustix::io::Errno::INVAL.raw_os_error()) {
+                if error.raw_os_error() != Some(Errno::INVAL.raw_os_error()) {
                     return Err(error);
                 }
                 gaps.push((
@@ -112,7 +141,7 @@ impl Target {
             })
         };
         let file = file.map_err(|e| failed("cannot be opened", path, &e))?;
-        Ok(Self { file, len: 0, gaps })
+        Ok(Self { file, len: 0, is_known: false, gaps })
     }
 
     /// Whether operations go past the page cache.
@@ -120,11 +149,10 @@ impl Target {
         rustix::fs::fcntl_getfl(&self.file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
     }
 
-    /// Refuses a block that the file cannot be read by.
+    /// Refuses a block by which the file cannot be accessed.
     fn fits(self, path: &str, block: u32) -> Result<Self, LoadError> {
         if self.len < u64::from(block) {
-            let (len, block) =
-                (linerate_units::Bytes(self.len), linerate_units::Bytes(block.into()));
+            let (len, block) = (Bytes(self.len), Bytes(block.into()));
             let what = format!("{path} has {len}, less than one operation of {block}");
             return Err(LoadError::Unsupported { what });
         }
@@ -139,6 +167,68 @@ impl Target {
         }
         Ok(self)
     }
+
+    /// Refuses `--verify` where nothing can be checked.
+    fn verifiable(
+        self,
+        path: &str,
+        options: &Options,
+        writes: bool,
+        block: u32,
+    ) -> Result<Self, LoadError> {
+        if !options.is_on(VERIFY.key) {
+            return Ok(self);
+        }
+        if !block.is_multiple_of(UNIT as u32) {
+            let what = format!(
+                "an operation of {block} B cannot be verified: it is no multiple of {UNIT} B"
+            );
+            return Err(LoadError::Failed { what, hint: "use another --size" });
+        }
+        if !self.is_known && !writes {
+            let what = format!("{path} cannot be verified: linerate has not written its data");
+            let hint =
+                "name a folder: linerate then reads a file of its own there; or leave out --verify";
+            return Err(LoadError::Failed { what, hint });
+        }
+        Ok(self)
+    }
+}
+
+/// Whether the user lets a disk be overwritten: its name is given twice.
+fn consents(path: &str, options: &Options, kind: FileType) -> Result<bool, LoadError> {
+    match options.word(WRITE_TO.key) {
+        None => Ok(false),
+        Some(_) if !kind.is_block_device() => Err(LoadError::Failed {
+            what: format!("{path} is no disk that could be overwritten"),
+            hint: "leave out --write-to",
+        }),
+        Some(other) if other != path => Err(LoadError::Failed {
+            what: format!(
+                "the disk to be measured is {path}, the one to be overwritten is {other}"
+            ),
+            hint: "give --write-to the same name, or leave it out",
+        }),
+        Some(_) => Ok(true),
+    }
+}
+
+/// The share of a file that is holes, of as many extents as are looked at; zero where the file system does not tell.
+fn holes(file: &File, len: u64) -> f64 {
+    let (mut at, mut data) = (0, 0);
+    for _ in 0..EXTENTS {
+        if at >= len {
+            break;
+        }
+        let begin = match seek(file, SeekFrom::Data(at)) {
+            Ok(begin) => begin,
+            Err(Errno::NXIO) => len,
+            Err(_) => return 0.0,
+        };
+        at = seek(file, SeekFrom::Hole(begin)).unwrap_or(len).clamp(begin, len.max(begin));
+        data += at - begin;
+    }
+    if at == 0 { 0.0 } else { 1.0 - data as f64 / at as f64 }
 }
 
 /// The unit in which a file is read and written past the page cache.
@@ -150,80 +240,14 @@ fn unit(file: &File) -> u32 {
     known.unwrap_or(512).min(ALIGNED)
 }
 
-/// Number of bytes in a file or a disk.
-fn end_of(file: &File) -> io::Result<u64> {
-    use std::io::{Seek as _, SeekFrom};
-    (&*file).seek(SeekFrom::End(0))
-}
-
-/// The file of our own in a folder, laid out the first time.
-fn own(folder: &str, size: u64) -> Result<Arc<Own>, LoadError> {
-    let mut all = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(one) = all.iter().find(|one| one.folder == folder && one.size == size) {
-        return Ok(Arc::clone(one));
-    }
-    let file = unnamed(Path::new(folder)).map_err(|e| failed("cannot hold a file", folder, &e))?;
-    let len = lay_out(&file, size).map_err(|e| failed("cannot be written", folder, &e))?;
-    let made = Arc::new(Own { folder: folder.to_owned(), file: file.into(), size, len });
-    all.push(Arc::clone(&made));
-    Ok(made)
-}
-
-/// Makes a file without a name. Where the file system has none, the name is removed at once.
-fn unnamed(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    match rustix::fs::open(folder, flags, mode) {
-        Ok(file) => return Ok(file.into()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let path = folder.join(format!(".linerate-{}", std::process::id()));
-    let file =
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
-/// Writes the whole file, so that no part of it is a hole, and returns its length. It ends early on a slow disk.
-fn lay_out(file: &File, size: u64) -> io::Result<u64> {
-    let mut piece = Pages::default();
-    piece.fill(PIECE)?;
-    let mut state = getrandom::u64().map_err(io::Error::other)?;
-    let began = Instant::now();
-    let mut len = 0;
-    // The page cache is not filled: what is read later comes from the disk.
-    let direct = File::from(
-        rustix::fs::open(
-            format!("/proc/self/fd/{}", file.as_raw_fd()),
-            OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .or_else(|_| rustix::io::dup(file))?,
-    );
-    while len < size && began.elapsed() < LAID_OUT {
-        stamp(piece.bytes_mut(), &mut state);
-        let part = (size - len).min(PIECE as u64);
-        // A last part that O_DIRECT does not take is left out.
-        let part =
-            if part < PIECE as u64 { part / u64::from(ALIGNED) * u64::from(ALIGNED) } else { part };
-        if part == 0 {
-            break;
-        }
-        direct.write_all_at(&piece.bytes()[..part as usize], len)?;
-        len += part;
-    }
-    rustix::fs::fdatasync(file)?;
-    Ok(len)
-}
-
 /// Says what failed on which file, and what helps.
-fn failed(what: &str, path: &str, error: &io::Error) -> LoadError {
-    use rustix::io::Errno;
+pub(super) fn failed(what: &str, path: &str, error: &io::Error) -> LoadError {
     let hint = match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOSPC | Errno::DQUOT) => {
             "free some room, or use a smaller file: --file-size, or --size of `linerate disk`"
+        }
+        Some(Errno::PERM) if rustix::process::geteuid().is_root() => {
+            "this device or file system refuses it even to root: name a folder on another one"
         }
         Some(Errno::ACCESS | Errno::PERM) => {
             "name a folder or a file that this user may open, or use sudo"

@@ -390,7 +390,8 @@ pub(crate) struct Disk {
     #[arg(short, long, env = "LINERATE_DISK_TIME", value_name = "TIME")]
     pub(crate) time: Option<ProbeTime>,
 
-    /// Size of the file that is made in a folder [default: 1GiB]
+    /// Size of the file that is made in a folder [default: 1GiB], or of the part of a disk that --write-to lets be
+    /// overwritten, from its beginning [default: the whole disk]
     #[arg(short, long, env = "LINERATE_DISK_SIZE", value_name = "SIZE")]
     pub(crate) size: Option<FileSize>,
 }

@@ -178,6 +178,7 @@ impl Flag {
             Kind::Size { .. } => arg.value_name("SIZE"),
             Kind::Word(_) => arg.value_name("WHAT"),
             Kind::Name(_) => arg.value_name("NAME"),
+            Kind::Path(_) => arg.value_name("PATH"),
         }
     }
 
@@ -188,7 +189,7 @@ impl Flag {
             Kind::Count { least, .. } => least.to_string(),
             Kind::Size { least, .. } => format!("\"{least}B\""),
             Kind::Word(words) => format!("\"{}\"", words.first().unwrap_or(&"")),
-            Kind::Name(example) => format!("\"{example}\""),
+            Kind::Name(example) | Kind::Path(example) => format!("\"{example}\""),
         }
     }
 
@@ -197,7 +198,7 @@ impl Flag {
         match self.kind() {
             Kind::Word(_) => PossibleValuesParser::new(self.words()).map(Setting::Word).into(),
             Kind::Switch => BoolValueParser::new().map(Setting::Switch).into(),
-            Kind::Count { .. } | Kind::Size { .. } | Kind::Name(_) => {
+            Kind::Count { .. } | Kind::Size { .. } | Kind::Name(_) | Kind::Path(_) => {
                 ValueParser::from(move |text: &str| self.accepted(|row| written(row, text)))
             }
         }
@@ -232,7 +233,9 @@ fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
         Kind::Size { least, most } => {
             Setting::Number(quantity::read(text, (Bytes(least), Bytes(most)))?.0)
         }
-        Kind::Switch | Kind::Word(_) | Kind::Name(_) => Setting::Word(text.to_owned()),
+        Kind::Switch | Kind::Word(_) | Kind::Name(_) | Kind::Path(_) => {
+            Setting::Word(text.to_owned())
+        }
     };
     row.check(&setting)?;
     Ok(setting)

@@ -54,7 +54,7 @@ const fn rows(set: RowSet) -> &'static [Row] {
 /// Measures all rows of a file or a disk. What cannot be written is only read.
 pub(in super::super) fn run(target: &str, options: &Options) -> Result<Exit, Failure> {
     let rows = rows(options.disk.rows.unwrap_or(RowSet::Cdm9));
-    let ways = resolve::ways(target);
+    let ways = resolve::ways(target, options);
     let word = |way: &Direction| if *way == Direction::Forward { "write" } else { "read" };
     let axes = vec![
         Axis::of(ROW, rows.iter().map(|row| row.name.to_owned())),
