@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub use error::VmError;
 pub use kernel::Kernel;
-pub use spec::{Cable, CableEnd, Card, Generation, Node, Slot, Spec};
+pub use spec::{Cable, CableEnd, Card, DISKS, Generation, Node, SOFT_RDMA, Slot, Spec};
 
 use crate::folder::Folder;
 use crate::program::{Finished, Program};

@@ -16,8 +16,8 @@ pub struct Spec {
     pub distance: u8,
     /// PCIe slots of the guest. Ports of network cards are joined by one hub.
     pub slots: Vec<Slot>,
-    /// Whether the guest has two Soft-RoCE devices with a wire between them: `rxe0` at 10.9.0.1, `rxe1` at 10.9.0.2.
-    pub soft_rdma: bool,
+    /// Commands of a shell that the guest runs before it accepts programs, such as [`SOFT_RDMA`].
+    pub setup: &'static str,
     /// A network cable to another machine.
     pub cable: Option<Cable>,
     /// Text that is added to the command line of the guest's kernel.
@@ -33,7 +33,7 @@ impl Default for Spec {
             nodes: vec![Node { cpus: 2, memory: Bytes(1 << 30) }],
             distance: 21,
             slots: Vec::new(),
-            soft_rdma: false,
+            setup: "",
             cable: None,
             arguments: Vec::new(),
             boot_within: Duration::from_secs(60),
@@ -107,8 +107,10 @@ pub enum CableEnd {
     Second,
 }
 
-/// Commands that make the Soft-RoCE devices.
-const SOFT_RDMA: &str = include_str!("guest/rdma");
+/// Setup that makes two Soft-RoCE devices with a wire between them: `rxe0` at 10.9.0.1, `rxe1` at 10.9.0.2.
+pub const SOFT_RDMA: &str = include_str!("guest/rdma");
+/// Setup after which disks with planted faults can be made, in `/sys/kernel/config/nullb`.
+pub const DISKS: &str = include_str!("guest/disks");
 /// Widths that a link can have.
 //= PCI Express Base Specification 4.0, section 7.5.3.6: Maximum Link Width.
 const LANES: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
@@ -225,8 +227,7 @@ impl Spec {
                  sleep 0.1\n  set -- /dev/nvme*n1\ndone\n"
             ),
         };
-        let rdma = if self.soft_rdma { SOFT_RDMA } else { "" };
-        load + &wait + rdma
+        load + &wait + self.setup
     }
 }
 
@@ -401,8 +402,7 @@ mod tests {
         let text = spec.setup();
         assert!(text.starts_with("modprobe -a nvme nvme\n"), "{text}");
         assert!(text.contains("$# -ge 2"), "{text}");
-        assert!(!text.contains("rxe"), "{text}");
-        spec.soft_rdma = true;
+        spec.setup = SOFT_RDMA;
         assert_eq!(spec.setup(), text + SOFT_RDMA);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm};
+use linerate_lab::vm::{Card, Generation, Kernel, Node, SOFT_RDMA, Slot, Spec, Vm};
 use linerate_lab::{Output, Program};
 use linerate_units::Bytes;
 
@@ -65,7 +65,7 @@ fn shell(machine: &Spec, kernel: &Kernel) -> Result<ExitStatus, Failure> {
 }
 
 /// The virtual machine: two NUMA nodes, and three cards, each in its own slot.
-fn machine(soft_rdma: bool) -> Spec {
+fn machine(rdma: bool) -> Spec {
     let node = Node { cpus: 2, memory: Bytes(1 << 30) };
     let slot = |node, card| Slot {
         node: Some(node),
@@ -80,7 +80,7 @@ fn machine(soft_rdma: bool) -> Spec {
             slot(0, Card::E1000e),
             slot(1, Card::VirtioNet),
         ],
-        soft_rdma,
+        setup: if rdma { SOFT_RDMA } else { "" },
         ..Spec::default()
     }
 }

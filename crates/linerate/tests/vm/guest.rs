@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm, VmError};
+use linerate_lab::vm::{Card, DISKS, Generation, Kernel, Node, Slot, Spec, Vm, VmError};
 use linerate_lab::{Finished, Program};
 use linerate_units::Bytes;
 use serde_json::Value;
@@ -107,6 +107,7 @@ fn machine() -> Spec {
             slot(0, Generation::One, 1, None),
             slot(0, Generation::Three, 4, Some(Card::E1000e)),
         ],
+        setup: DISKS,
         ..Spec::default()
     }
 }

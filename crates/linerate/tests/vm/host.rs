@@ -312,15 +312,16 @@ pub(crate) fn capture(guest: &mut Guest) {
 
 /// Makes an NVMe/TCP target in the guest itself, with the portals in $PORTS, and a controller for each.
 const TARGET: &str = "
-    modprobe -a nvmet nvmet-tcp nvme-tcp null_blk
+    modprobe -a nvmet nvmet-tcp nvme-tcp
     ip link set lo up
-    mount -t configfs none /sys/kernel/config
+    mkdir /sys/kernel/config/nullb/target
+    echo 1 >/sys/kernel/config/nullb/target/power
     target=/sys/kernel/config/nvmet
     mkdir $target/subsystems/lab
     echo 1 >$target/subsystems/lab/attr_allow_any_host
     for space in 1 2; do
       mkdir $target/subsystems/lab/namespaces/$space
-      echo -n /dev/nullb0 >$target/subsystems/lab/namespaces/$space/device_path
+      echo -n /dev/target >$target/subsystems/lab/namespaces/$space/device_path
       echo 1 >$target/subsystems/lab/namespaces/$space/enable
     done
     for port in $PORTS; do
@@ -338,13 +339,13 @@ const TARGET: &str = "
 
 const NO_TARGET: &str = "
     target=/sys/kernel/config/nvmet
-    mount -t configfs none /sys/kernel/config
     for controller in /sys/class/nvme/*; do
       if grep -q tcp $controller/transport; then echo 1 >$controller/delete_controller; fi
     done
     rm $target/ports/*/subsystems/lab
     rmdir $target/ports/* $target/subsystems/lab/namespaces/* $target/subsystems/lab
-    rmmod nvmet_tcp nvmet nvme_tcp nvme_fabrics null_blk";
+    rmdir /sys/kernel/config/nullb/target
+    rmmod nvmet_tcp nvmet nvme_tcp nvme_fabrics";
 
 pub(crate) fn ways(guest: &mut Guest) {
     for ports in [1, 2] {
