@@ -26,6 +26,8 @@ packages=(
 )
 # What the package is built, installed and read with.
 [[ -n $long ]] && packages+=(debootstrap:debootstrap lintian:lintian man:man-db objcopy:binutils)
+# What planted disks are made with.
+[[ -n $long ]] && packages+=(dmsetup:dmsetup mke2fs:e2fsprogs mdadm:mdadm)
 # Debian starts an ssh server where it is installed: only a machine of continuous integration gets one.
 [[ ${CI:-} == true ]] && packages+=(sshd:openssh-server)
 readonly packages

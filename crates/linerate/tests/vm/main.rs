@@ -1,7 +1,8 @@
 //! `linerate host` in a virtual machine whose slots, nodes and cards are known, with planted faults; `linerate run`
-//! between two hosts in that machine; and tests of virtual machines themselves.
+//! between two hosts in that machine, and on disks with planted faults; and tests of virtual machines themselves.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
+mod disk;
 #[path = "../command/document.rs"]
 mod document;
 mod fabric;
@@ -25,7 +26,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The cases; the last one ends the guest. Those whose names start with `long::` are run only by `./test.sh --long`.
-const CASES: [(&str, Case); 28] = [
+const CASES: [(&str, Case); 42] = [
     ("facts_are_those_of_the_machine", host::facts),
     ("ports_and_disks_are_told_as_they_are", host::ports_and_disks),
     ("long::a_card_in_a_slot_too_narrow", host::narrow_slot),
@@ -52,6 +53,20 @@ const CASES: [(&str, Case); 28] = [
     ("long::rdma_ports_receivers_and_links", faults::ports),
     ("long::an_rdma_path_by_layers", layers::one_guest),
     ("long::an_rdma_path_between_two_guests", layers::two_guests),
+    ("a_disk_depth", |guest| disk::planted(guest, &disk::DEPTH)),
+    ("a_disk_depth_held", |guest| disk::planted(guest, &disk::DEPTH_HELD)),
+    ("a_disk_throttled", |guest| disk::planted(guest, &disk::THROTTLED)),
+    ("long::a_disk_split", |guest| disk::planted(guest, &disk::SPLIT)),
+    ("long::a_disk_capped", |guest| disk::planted(guest, &disk::CAPPED)),
+    ("long::a_disk_read_ahead", |guest| disk::planted(guest, &disk::READ_AHEAD)),
+    ("long::a_disk_contended", |guest| disk::planted(guest, &disk::CONTENDED)),
+    ("long::a_disk_page_cache", |guest| disk::planted(guest, &disk::PAGE_CACHE)),
+    ("long::a_disk_dirty", |guest| disk::planted(guest, &disk::DIRTY)),
+    ("long::a_disk_sync", |guest| disk::planted(guest, &disk::SYNC)),
+    ("long::a_disk_crypt", |guest| disk::planted(guest, &disk::CRYPT)),
+    ("long::a_disk_raid_parity", |guest| disk::planted(guest, &disk::RAID_PARITY)),
+    ("long::a_disk_raid_bitmap", |guest| disk::planted(guest, &disk::RAID_BITMAP)),
+    ("long::a_disk_submit", |guest| disk::planted(guest, &disk::SUBMIT)),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),
