@@ -51,31 +51,32 @@ fn sweep(turn: &Turn, fault: &str) -> lab::Given<Value> {
     lab::document(turn, home.path(), &[&lab[..], &plan, &rest].concat())
 }
 
-#[test]
-fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
-    let turn = turn();
-    ask(&turn, || {
-        let Some(result) = sweep(&turn, "hold:far,1ms")? else {
-            return Ok(());
-        };
-        let period = result["parts"][0]["sizes"]["timer"]["period_ns"].as_f64();
-        let period = period.ok_or_else(|| format!("no timer: {}", result["points"]))?;
-        // The program's own time between an answer and the next message is in no round trip, so the period may be
-        // shorter.
-        assert!((900_000.0..=1_020_000.0).contains(&period), "{period}");
-        Ok(())
-    });
-    ask(&turn, || {
-        let Some(result) = sweep(&turn, "delay:10ms")? else {
-            return Ok(());
-        };
-        assert_eq!(result["parts"][0]["sizes"]["timer"], Value::Null, "{}", result["points"]);
-        Ok(())
-    });
-}
-
 mod long {
     use super::*;
+
+    /// On a loaded machine no round of three can tell: threads wake up 10 ms late. Pure tests cover both sides.
+    #[test]
+    fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
+        let turn = turn();
+        ask(&turn, || {
+            let Some(result) = sweep(&turn, "hold:far,1ms")? else {
+                return Ok(());
+            };
+            let period = result["parts"][0]["sizes"]["timer"]["period_ns"].as_f64();
+            let period = period.ok_or_else(|| format!("no timer: {}", result["points"]))?;
+            // The program's own time between an answer and the next message is in no round trip, so the period may be
+            // shorter.
+            assert!((900_000.0..=1_020_000.0).contains(&period), "{period}");
+            Ok(())
+        });
+        ask(&turn, || {
+            let Some(result) = sweep(&turn, "delay:10ms")? else {
+                return Ok(());
+            };
+            assert_eq!(result["parts"][0]["sizes"]["timer"], Value::Null, "{}", result["points"]);
+            Ok(())
+        });
+    }
 
     #[test]
     fn what_is_dropped_does_not_wait_and_nothing_is_said_of_it() {
