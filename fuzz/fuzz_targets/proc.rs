@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_facts::parse::{
-    cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, modules, mounts, pci_config,
+    cgroup, cpu_stat, cpuinfo, disk_stat, infiniband, interrupts, io_max, meminfo, modules, mounts, pci_config,
     pressure, proc_stat, schedstat, smbios, snmp, softnet, sysctl, sysfs, task_stat,
 };
 
@@ -32,6 +32,7 @@ fuzz_target!(|text: &[u8]| {
         sysfs::hexadecimal_or_decimal(text),
     );
     let _ = (interrupts::parse(text), mounts::parse(text));
+    let _ = (io_max::parse(text), disk_stat::parse(text));
     let _ = interrupts::by_cpu(text, Some);
     let _ = (infiniband::state(text), infiniband::rate(text), infiniband::guid(text));
     let (first, second) = text.split_at(text.len() / 2);

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Gap;
 use super::bounded::{CPUS, at_most};
+use super::crossing::{Crossing, crossings};
+use super::pci::{self, Device};
 use linerate_units::Bytes;
 
-/// Mount options on which the speed of a network file system depends. Options with addresses and names are left out.
-pub const MOUNT_OPTIONS: [&str; 13] = [
+/// Mount options on which the speed of a file system depends. Options with addresses and names are left out.
+pub const MOUNT_OPTIONS: [&str; 18] = [
     "vers",
     "proto",
     "rsize",
@@ -24,6 +26,11 @@ pub const MOUNT_OPTIONS: [&str; 13] = [
     "sec",
     "sync",
     "noac",
+    "dirsync",
+    "compress",
+    "compress-force",
+    "dax",
+    "nobarrier",
 ];
 
 /// All block devices and file systems of a host.
@@ -71,6 +78,37 @@ pub struct BlockDevice {
     pub paths: Vec<Path>,
     /// The policy that selects the path of a request: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
+    /// Level of software RAID: `raid1`, `raid5`; empty for other devices.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub raid: String,
+    /// Where software RAID marks the blocks that are being written: `none`, `+8` on the disks themselves, `file`; empty
+    /// for other devices.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bitmap: String,
+    /// The disk's PCI function and the bridges above it, sorted by address. Read only for disks that are measured.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, CPUS>")]
+    pub slots: Vec<Device>,
+    /// Temperature in thousandths of a degree Celsius above which the disk slows down; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hottest: Option<i64>,
+}
+
+/// A limit that the operator of a host has set for a group of programs on one device (`io.max`). `None`: no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoLimit {
+    /// The control group that has the limit: `/system.slice`.
+    pub group: String,
+    /// Number of the device, major and minor: `259:0`.
+    pub number: String,
+    /// Bytes that may be read in a second.
+    pub read_bytes: Option<u64>,
+    /// Bytes that may be written in a second.
+    pub written_bytes: Option<u64>,
+    /// Reads in a second.
+    pub reads: Option<u64>,
+    /// Writes in a second.
+    pub writes: Option<u64>,
 }
 
 /// The layer of storage that a device belongs to.
@@ -127,6 +165,13 @@ impl Path {
 }
 
 impl BlockDevice {
+    /// The PCI Express links between a disk and the processor, the disk's own first. Empty if they were not read.
+    pub fn crossings(&self) -> Vec<Crossing<'_>> {
+        let card = self.pci.parse().ok();
+        let card = card.and_then(|address| pci::at(&self.slots, address));
+        card.map(|card| crossings(&self.slots, card)).unwrap_or_default()
+    }
+
     /// Number of paths that can carry requests under a policy that uses all paths. While there are optimized paths, no
     /// policy uses the others.
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
@@ -152,12 +197,18 @@ pub struct QueueLimits {
     pub rotational: Option<bool>,
     /// Number of requests that may wait in each hardware queue.
     pub requests: Option<u64>,
+    /// Number of hardware queues; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u64>,
     /// Number of commands that the device accepts at once (SCSI).
     pub depth: Option<u64>,
     /// Largest request that the kernel sends. It splits larger ones.
     pub largest: Option<Bytes>,
     /// Largest request that the hardware accepts.
     pub largest_hardware: Option<Bytes>,
+    /// Number of pieces of memory in a request; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u64>,
     /// Bytes that the kernel reads ahead of a sequential reader.
     pub read_ahead: Option<Bytes>,
     /// Size of a logical block, the unit of addresses.
@@ -167,6 +218,17 @@ pub struct QueueLimits {
     /// Mode of the device's write cache: `write back` or `write through`.
     pub write_cache: String,
 }
+
+impl QueueLimits {
+    /// The largest request for memory whose pages are not next to each other, which is usual; `None` if unknown.
+    pub fn largest_scattered(&self) -> Option<Bytes> {
+        let pieces = self.segments.and_then(|pieces| pieces.checked_mul(PAGE)).map(Bytes);
+        Some(pieces.map_or(self.largest?, |pieces| pieces.min(self.largest.unwrap_or(pieces))))
+    }
+}
+
+/// Bytes of a page of memory on most machines.
+const PAGE: u64 = 4096;
 
 /// A namespace of an NVMe subsystem, read from the name of its block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +307,7 @@ pub struct FileSystem {
     pub kind: String,
     /// Name of the block device that holds the file system; empty for a file system on another host.
     pub device: String,
-    /// Mount options on which the speed of a file system on another host depends: `proto=rdma`, `nconnect=4`.
+    /// Mount options on which the speed of the file system depends: `proto=rdma`, `nconnect=4`.
     pub options: Vec<String>,
 }
 
@@ -271,16 +333,38 @@ impl Storage {
         held.max_by_key(|fs| fs.point.len())
     }
 
-    /// The devices below a path: first the device that holds the file or that the path names, then the disks that it is
-    /// made of. Empty if the file is on another host, or if its device is unknown.
+    /// The devices below a path: first the device that holds the file or that the path names, then all that it is made
+    /// of, down to the disks, each once. Empty if the file is on another host, or if its device is unknown.
     pub fn below(&self, path: &str) -> Vec<&BlockDevice> {
-        let named = path.strip_prefix("/dev/").and_then(|name| self.device(name));
+        let named = self.named(path);
         let held = || self.device(&self.filesystem(path)?.device);
-        let Some(device) = named.or_else(held) else {
-            return Vec::new();
-        };
-        let disks = self.leaves(&device.name).into_iter().filter(|disk| *disk != device);
-        [device].into_iter().chain(disks).collect()
+        let mut all: Vec<&BlockDevice> = named.or_else(held).into_iter().collect();
+        let mut at = 0;
+        while let Some(device) = all.get(at) {
+            let below = device.below.iter().filter_map(|name| self.device(name));
+            let below: Vec<_> = below.filter(|one| !all.contains(one)).collect();
+            for one in below {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+            at += 1;
+        }
+        all
+    }
+
+    /// Whether a path is that of a device, not of a file on one.
+    pub fn names(&self, path: &str) -> bool {
+        self.named(path).is_some()
+    }
+
+    /// The device with this path. The device mapper's names are in a folder of `/dev`.
+    fn named(&self, path: &str) -> Option<&BlockDevice> {
+        let name = path.strip_prefix("/dev/")?;
+        match name.strip_prefix("mapper/") {
+            Some(label) => self.devices.iter().find(|device| device.label == label),
+            None => self.device(name),
+        }
     }
 
     /// The disks below the device with this name, each once. The search ends even if devices form a loop.

@@ -218,10 +218,16 @@ pub struct HostFacts {
     pub port: Option<Port>,
     /// The route to the other end, with the devices below the port; `None` in records from before routes were read.
     pub route: Option<route::Route>,
-    /// The devices below the file or the disk of a load: first the one that holds it, then the disks that this is made
-    /// of. Empty for other loads.
+    /// The devices below the file or the disk of a load: first the one that holds it, then all that it is made of, down
+    /// to the disks. Empty for other loads.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, FEW>")]
     pub disks: Vec<block::BlockDevice>,
+    /// The file system that holds the file of a load; `None` for other loads, and if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<block::FileSystem>,
+    /// Limits that control groups of this process have on those devices.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, FEW>")]
+    pub io_limits: Vec<block::IoLimit>,
     /// Congestion controls that this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub congestion_available: Vec<String>,

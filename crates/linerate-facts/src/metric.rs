@@ -240,6 +240,7 @@ metrics! {
     DISK_IN_FLIGHT = "disk" "in_flight" Count Gauge "Requests in flight, same file.";
     DISK_BUSY = "disk" "busy_ms" Count Counter "Milliseconds in which requests were in flight, io_ticks, same file.";
     DISK_QUEUE = "disk" "queue_ms" Count Counter "Milliseconds that requests were in flight, summed over all of them, time_in_queue, same file.";
+    DISK_TEMPERATURE = "disk" "temperature" Count Gauge "Thousandths of a degree Celsius: temp1_input of the disk's hwmon folder.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }
 

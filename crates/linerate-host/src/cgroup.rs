@@ -54,11 +54,9 @@ impl Source for Cgroup {
 
 /// Returns the groups whose quota can stop this process. Empty if no group on the path to the root has a quota.
 fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
-    let place = place(machine)?;
+    let place = place(machine, "cpu")?;
     let mut found = Vec::new();
-    let mut path = place.group.as_str();
-    loop {
-        let folder = format!("{}{path}", place.mount);
+    for (path, folder) in place.own_and_above() {
         let stat = format!("{folder}/cpu.stat");
         let counts = match read(machine, &stat, cpu_stat::parse) {
             Ok(counts) => counts,
@@ -68,12 +66,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
             Err(error) => return Err(unreadable("cgroup", &stat, &error, HINT)),
         };
         if counts.is_some() && (found.is_empty() || has_quota(machine, place.version, &folder)?) {
-            let subject = if path.is_empty() { "/" } else { path };
-            found.push(Group { subject: subject.to_owned(), stat });
-        }
-        match path.rfind('/') {
-            Some(cut) => path = &path[..cut],
-            None => break,
+            found.push(Group { subject: path.to_owned(), stat });
         }
     }
     if found.is_empty() && !shows_root(machine, &place)? {
@@ -89,12 +82,13 @@ pub(super) const UNSEEN: &str =
 
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
 
-fn place(machine: &dyn Machine) -> Result<Place, Gap> {
+/// Returns where this process's group of a controller is.
+pub(super) fn place(machine: &dyn Machine, controller: &str) -> Result<Place, Gap> {
     let file = |path| machine.file(path).map_err(|error| unreadable("cgroup", path, &error, ""));
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
-    let place = place_of(machine, "cpu", &membership, &mounts)
+    let place = place_of(machine, controller, &membership, &mounts)
         .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), UNSEEN))?;
-    place.ok_or_else(|| gap("cgroup", "this kernel has no CPU controller", ""))
+    place.ok_or_else(|| gap("cgroup", &format!("this kernel has no {controller} controller"), ""))
 }
 
 /// Largest number of ancestor processes that are checked.

@@ -124,3 +124,61 @@ impl Point {
         all.find(|(own, whose, _)| *own == figure && *whose == of).map(|(.., ratio)| *ratio)
     }
 }
+
+/// What limits a mounted folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Least {
+    /// The disk of the server.
+    Disk,
+    /// The network to the server.
+    Network,
+    /// What is between both: the protocol, its options, or how many operations it keeps in flight.
+    Protocol,
+    /// A cache answers in place of the disk.
+    Cache,
+    /// None of these is known to.
+    Unknown,
+}
+
+/// Share of the least of the disk and the network, from which on the mount is as fast as that.
+const AS_FAST: f64 = 0.85;
+/// Share up to which something between both takes the rest.
+const SLOWER: f64 = 0.7;
+/// Share from which on the mount is faster than both allow.
+const FASTER: f64 = 1.1;
+
+/// What limits a mounted folder, from the goodput of the server's disk alone, of the network alone, and of the mount.
+pub fn least(disk: f64, network: f64, mount: f64) -> Least {
+    let share = mount / disk.min(network).max(1.0);
+    if share > FASTER {
+        Least::Cache
+    } else if share < SLOWER {
+        Least::Protocol
+    } else if share < AS_FAST {
+        Least::Unknown
+    } else if disk < network {
+        Least::Disk
+    } else {
+        Least::Network
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_named_on_one_side_of_each_threshold() {
+        for (disk, network, mount, expected) in [
+            (100.0, 200.0, 86.0, Least::Disk),
+            (200.0, 100.0, 86.0, Least::Network),
+            (100.0, 200.0, 84.0, Least::Unknown),
+            (100.0, 200.0, 71.0, Least::Unknown),
+            (100.0, 200.0, 69.0, Least::Protocol),
+            (100.0, 200.0, 109.0, Least::Disk),
+            (100.0, 200.0, 111.0, Least::Cache),
+        ] {
+            assert_eq!(least(disk, network, mount), expected, "{disk} {network} {mount}");
+        }
+    }
+}

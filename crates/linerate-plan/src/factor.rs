@@ -29,6 +29,8 @@ pub enum Class {
     Segment,
     /// Payload is handed over or received without a copy.
     Copy,
+    /// Other operations on a file.
+    Storage,
     /// Other CPUs or another NUMA node for the threads of an end.
     Placement,
     /// Connections from other TCP ports, with the same settings.
@@ -88,6 +90,9 @@ factors! {
     SmallerMss Segment [Stack] "Segments of half the size; small ones where none get through.";
     Discard Copy [Connections] "Payload dropped in the kernel instead of copied to the receiving program.";
     PastCache Copy [Disk] "Reads and writes past the page cache, not through it.";
+    SmallerOperations Storage [Disk] "Operations of half the largest request of a disk, compared with operations of a whole one, as many in flight.";
+    Unsynced Storage [Disk] "Writes that do not wait until their data are stored for good.";
+    LargerReadAhead Storage [Disk] "A descriptor for which the kernel reads twice as far ahead.";
     ZeroCopy Copy [Connections] "Payload handed over as pages that the kernel sends itself, instead of copied from the sending program.";
     NearInterrupts Placement [Port] "One end's threads on the NUMA node that the port's interrupts are sent to.";
     OtherCpu Placement [] "One end's threads on CPUs that had little to do.";
@@ -279,6 +284,24 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::PastCache,
         words: "whether the rate is another one past the page cache",
         change: "reads and writes past the page cache",
+    },
+    TrialKind {
+        id: "unsynced",
+        factor: Factor::Unsynced,
+        words: "what the wait for stored data costs",
+        change: "writes that do not wait until their data are stored",
+    },
+    TrialKind {
+        id: "larger-read-ahead",
+        factor: Factor::LargerReadAhead,
+        words: "whether reading further ahead helps",
+        change: "reading twice as far ahead",
+    },
+    TrialKind {
+        id: "smaller-operations",
+        factor: Factor::SmallerOperations,
+        words: "whether the disk has room for so many requests",
+        change: "requests of half the size",
     },
     TrialKind {
         id: "zero-copy",

@@ -195,10 +195,15 @@ fn is_false(is: &bool) -> bool {
     !*is
 }
 
+/// Size of operations from which on people compare bytes, not operations.
+const LARGE: Bytes = Bytes(64 << 10);
+
 impl Knobs {
-    /// The quantity that is judged for a load with these knobs: operations per second if `depth` is set, else goodput.
+    /// The quantity that is judged for a load with these knobs: operations per second if `depth` is set and they are
+    /// small, else goodput.
     pub const fn measure(&self) -> Measure {
-        if self.depth > 0 { Measure::Operations } else { Measure::Goodput }
+        let counts = self.depth > 0 && self.write_size.0 < LARGE.0;
+        if counts { Measure::Operations } else { Measure::Goodput }
     }
 
     /// The maximum rate of all streams together; `None` if the pace is not limited.

@@ -42,6 +42,14 @@ impl Direction {
         }
     }
 
+    /// The access to a file that moves payload in this direction: the disk is the far end.
+    pub const fn access(self) -> &'static str {
+        match self {
+            Self::Forward => "write",
+            Self::Reverse => "read",
+        }
+    }
+
     /// The end that sends payload in this direction.
     pub const fn sender(self) -> Side {
         match self {

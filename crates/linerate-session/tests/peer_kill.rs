@@ -88,6 +88,7 @@ fn server(key: Key, log: Log) -> Server {
         machine: Arc::new(Blank),
         changes: None,
         process: true,
+        storage: None,
         log,
     })
     .unwrap()

@@ -2,6 +2,7 @@
 
 use linerate_judge::model::Model;
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::Feature;
 
 use super::document::width_of;
 
@@ -15,11 +16,16 @@ pub(super) struct Names {
     called: [String; 2],
     /// The names of the hosts; `None` if they are not known or equal.
     hosts: Option<[String; 2]>,
+    /// Whether the far end is a disk, which is read and written.
+    disk: bool,
 }
 
 impl Names {
     /// Uses the names of the hosts if they differ and are short enough for a sentence; else `near` and `far`.
     pub(super) fn of_hosts(model: &Model) -> Self {
+        if model.directions.iter().any(|one| one.base.has(Feature::Disk)) {
+            return Self { disk: true, ..Self::called(["this host", "the disk"]) };
+        }
         let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
         let hosts = [Side::Near, Side::Far].map(name);
         if hosts[0] == hosts[1] || hosts.contains(&"") {
@@ -30,12 +36,13 @@ impl Names {
         Self {
             called: if is_long { Self::sides().called } else { hosts.clone() },
             hosts: Some(hosts),
+            disk: false,
         }
     }
 
     /// Uses other words for hosts whose names are not known; near first.
     pub(super) fn called(words: [&str; 2]) -> Self {
-        Self { called: words.map(str::to_owned), hosts: None }
+        Self { called: words.map(str::to_owned), hosts: None, disk: false }
     }
 
     /// Uses `near` and `far`, for hosts whose names are not known.
@@ -62,10 +69,18 @@ impl Names {
         }
     }
 
-    /// The words for the hosts of a direction, from sender to receiver: `ripple -> brook`.
+    /// The words for the hosts of a direction, from sender to receiver: `ripple -> brook`; `read` and `write` of a disk.
     pub(super) fn way(&self, direction: Direction) -> String {
+        if self.disk {
+            return direction.access().to_owned();
+        }
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| self.of(side));
         format!("{from} -> {to}")
+    }
+
+    /// The word for what is between both ends.
+    pub(super) fn path(&self) -> &'static str {
+        if self.disk { "the disk" } else { "network" }
     }
 
     pub(super) fn of(&self, side: Side) -> &str {

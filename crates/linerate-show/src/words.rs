@@ -8,7 +8,7 @@ use linerate_plan::path::{Direction, Measure, Place, Side, Stage};
 use linerate_plan::transport::{self, FarEnd, Feature, Options, TransportInfo};
 use linerate_plan::{Handover, Knobs};
 use linerate_units::stats::Interval;
-use linerate_units::{Nanos, PerSecond, Rate};
+use linerate_units::{Nanos, PerSecond, Rate, digits};
 
 use super::names::Names;
 
@@ -65,6 +65,24 @@ fn within(rate: String, estimate: &Estimate) -> String {
 
 /// Smallest half-width of an interval, as a share of the mean, at which the mean is not meaningful.
 const UNEVEN: f64 = 0.5;
+
+/// Bits of goodput for each MB/s, of 10^6 bytes.
+pub(crate) const BITS_OF_MB: f64 = 8e6;
+
+/// A rate in the units of disks: `1.58 GB/s`.
+pub(crate) fn bytes_rate(bits: f64) -> String {
+    let megabytes = bits / BITS_OF_MB;
+    if megabytes >= 1000.0 {
+        format!("{} GB/s", digits(megabytes / 1000.0))
+    } else {
+        format!("{} MB/s", digits(megabytes))
+    }
+}
+
+/// A rate of a load in the unit of its kind: bits in a second of a path, bytes of a disk.
+pub(crate) fn rate(load: &Load, bits: f64) -> String {
+    if load.has(Feature::Disk) { bytes_rate(bits) } else { Rate(bits.max(0.0) as u64).to_string() }
+}
 
 /// A remark that the rate varied too much for a mean; `None` if it did not.
 pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
@@ -205,7 +223,7 @@ pub(super) fn host(side: Place, names: &Names) -> &str {
     match side {
         Place::Near => names.of(Side::Near),
         Place::Far => names.of(Side::Far),
-        Place::Path => "network",
+        Place::Path => names.path(),
     }
 }
 
@@ -296,11 +314,15 @@ pub(super) fn server(far_end: &str, address: &str) -> String {
 
 /// The word for a direction of a load: a disk is read and written.
 pub(super) fn direction(engine: &str, direction: Direction) -> &'static str {
-    match (transport::of(engine).far_end, direction) {
-        (FarEnd::File, Direction::Forward) => "write",
-        (FarEnd::File, Direction::Reverse) => "read",
+    match transport::of(engine).far_end {
+        FarEnd::File => direction.access(),
         _ => direction.name(),
     }
+}
+
+/// Whether loads of the engine read and write a file or a disk.
+pub(super) fn is_disk(engine: &str) -> bool {
+    transport::of(engine).has(Feature::Disk)
 }
 
 /// Whether the far end is another process of this host, which linerate starts.

@@ -28,6 +28,7 @@ impl Sim {
         SetEnd {
             send_buffer: requested(knobs.send_buffer, 16_384),
             recv_buffer: requested(knobs.recv_buffer, 131_072),
+            way: String::new(),
             congestion: named.flatten().unwrap_or(self.path.congestion).name().into(),
             mss: Some(knobs.mss.map_or(self.path.mss(), |m| m.min(self.path.mss()))),
             cpus: threads.map(|n| (self.place(side, n) - self.cpus(side).start) as u32).collect(),
@@ -35,7 +36,6 @@ impl Sim {
             read_size: or(knobs.read_size, &host.receive),
             burst: 0,
             rdma: None,
-            way: String::new(),
             gaps: refused
                 .map(|name| Gap {
                     what: "set.congestion".into(),

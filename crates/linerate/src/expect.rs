@@ -76,7 +76,10 @@ fn names() -> String {
         _ => figure.id.to_owned(),
     };
     let all: Vec<String> = ALL.iter().map(name).collect();
-    format!("{} or cause, with forward. or reverse. before it for one direction", all.join(", "))
+    format!(
+        "{} or cause, with forward. or reverse. before it for one direction (of a disk: write. or read.)",
+        all.join(", ")
+    )
 }
 
 impl FromStr for Expect {
@@ -136,8 +139,10 @@ impl FromStr for Expect {
 }
 
 fn direction_of(left: &str) -> (Option<Direction>, &str) {
-    for direction in Direction::ALL {
-        let rest = left.strip_prefix(direction.name());
+    let each = Direction::ALL
+        .map(|direction| [(direction, direction.name()), (direction, direction.access())]);
+    for (direction, name) in each.into_iter().flatten() {
+        let rest = left.strip_prefix(name);
         if let Some(rest) = rest.and_then(|r| r.strip_prefix('.')) {
             return (Some(direction), rest);
         }
@@ -362,6 +367,9 @@ mod tests {
             check("goodput>=4.72Gbit/s").unwrap_err().contains("forward goodput was 4.71 Gb/s")
         );
         assert_eq!(check("reverse.goodput >= 9Gbit/s"), Ok(()));
+        // A read of a disk is reverse, a write forward.
+        assert_eq!(check("read.goodput >= 9Gbit/s"), Ok(()));
+        assert!(check("write.goodput >= 9Gbit/s").is_err());
         assert!(check("reverse.goodput<9.38Gbit/s").is_err());
         assert_eq!(check("reverse.goodput<=9.38Gbit/s"), Ok(()));
         assert_eq!(check("latency.p99<=58us"), Ok(()));

@@ -24,6 +24,22 @@ pub struct Place {
     pub group: String,
 }
 
+impl Place {
+    /// The names of linerate's own cgroup and of those above it, own first, each with its folder. The root is `/`.
+    pub fn own_and_above(&self) -> Vec<(&str, String)> {
+        let mut path = self.group.as_str();
+        let mut all = Vec::new();
+        loop {
+            let name = if path.is_empty() { "/" } else { path };
+            all.push((name, format!("{}{path}", self.mount)));
+            match path.rfind('/') {
+                Some(cut) => path = &path[..cut],
+                None => return all,
+            }
+        }
+    }
+}
+
 /// Finds linerate's cgroup for a controller in the two files; `Ok(None)` if there is none.
 pub fn place(
     controller: &str,

@@ -18,6 +18,7 @@ pub mod ethtool;
 pub mod genetlink;
 pub mod infiniband;
 pub mod interrupts;
+pub mod io_max;
 pub mod limit;
 pub mod link;
 pub mod mem_info;

@@ -8,6 +8,8 @@ use linerate_facts::parse::{Malformed, cpuinfo, sysctl};
 use linerate_facts::{BufferLimits, Gap, HostFacts};
 use linerate_units::Bytes;
 
+use block::Held;
+
 use super::{Machine, Query, Subject, gap, invalid, read, unreadable};
 
 pub(super) mod block;
@@ -54,9 +56,9 @@ pub fn facts(machine: &dyn Machine, subject: impl Into<Subject>) -> HostFacts {
         Subject::Peer(toward) => reader.port(toward),
         Subject::File(_) | Subject::Host => (None, None),
     };
-    let disks = match &subject {
-        Subject::File(path) => reader.disks(path),
-        Subject::Peer(_) | Subject::Host => Vec::new(),
+    let held = match &subject {
+        Subject::File(path) => reader.held(path),
+        Subject::Peer(_) | Subject::Host => Held::default(),
     };
     let first = cpus.first().copied().unwrap_or(0);
     let mut facts = HostFacts {
@@ -71,7 +73,9 @@ pub fn facts(machine: &dyn Machine, subject: impl Into<Subject>) -> HostFacts {
         last_cache: None,
         port,
         route,
-        disks,
+        disks: held.disks,
+        filesystem: held.filesystem,
+        io_limits: held.limits,
         clocks: None,
         idle_states: None,
         channels: None,

@@ -75,6 +75,9 @@ pub(crate) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more CPU time. They raise goodput only where the path discards larger ones.
         (Class::Segment, _) => may_lose(0.0),
+        // A request of half the size carries half as much where requests are limited, and as much elsewhere.
+        (_, Factor::SmallerOperations) => None,
+        (Class::Storage, _) => Some(EQUAL),
         // It may cost more CPU time to pin pages of memory than to copy them.
         (Class::Copy, _) => Some(UNCOPIED),
         // Threads gain only if they had to wait for memory of another NUMA node.

@@ -8,6 +8,7 @@ use crate::model::{
     Estimate, Latency, Load, Model, PERCENTILES, Part, base_round_trips, idle_round_trips, parts,
 };
 use linerate_plan::path::{Direction, Measure, Side};
+use linerate_plan::transport::Feature;
 use linerate_record::Record;
 use linerate_units::stats::{Count, Histogram, percentile_ci, ratio_ci};
 
@@ -63,8 +64,13 @@ pub(super) fn goodput(source: &Source<'_>) -> Vec<Entry> {
 pub(super) fn operations(source: &Source<'_>) -> Vec<Entry> {
     source.each(&OPERATIONS, |load, _| {
         let done = load.operations.as_ref()?;
-        (load.measure() == Measure::Operations).then(|| rate(load, done))
+        counts_operations(load).then(|| rate(load, done))
     })
+}
+
+/// Whether a load is of operations, as loads of files are of any size.
+fn counts_operations(load: &Load) -> bool {
+    load.has(Feature::Disk) || load.measure() == Measure::Operations
 }
 
 pub(super) fn messages(source: &Source<'_>) -> Vec<Entry> {
@@ -80,7 +86,7 @@ pub(super) fn messages(source: &Source<'_>) -> Vec<Entry> {
             ));
         }
         let taken = load.operations.as_ref()?;
-        (load.measure() != Measure::Operations).then(|| rate(load, taken))
+        (!counts_operations(load)).then(|| rate(load, taken))
     })
 }
 

@@ -146,7 +146,9 @@ impl Deriver {
     /// The fall for good of a direction's rate, over all steps that loaded only this direction.
     fn fall(&self, record: &Record, direction: Direction) -> Option<Fall> {
         let alone = |step: &Step| !matches!(step.plan.purpose, Purpose::Both);
-        let own = |knobs: &Knobs| *knobs == record.start.plan.knobs;
+        // The depth of a set follows from the options of its transport.
+        let plan = &record.start.plan.knobs;
+        let own = |knobs: &Knobs| Knobs { depth: plan.depth, ..knobs.clone() } == *plan;
         let samples = |at: usize| {
             let cell = of_direction(&self.steps[at].samples, direction);
             cell.get_or_init(|| samples_of(record, at, direction, own))

@@ -5,7 +5,7 @@ use super::behind::{behind, caught_up};
 use super::cpus::{cpus, throttled};
 use super::crowd::takes_in;
 use super::datagrams::{datagrams, lost};
-use super::disk::disk_bytes;
+use super::disk::disk_load;
 use super::driver::{allowances, packet_bytes, paused};
 use super::ends::{end, index, receiving, sending, stream_set};
 use super::fragments::fragments;
@@ -151,7 +151,7 @@ pub(super) fn load_over(
     let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     let load = Load {
-        disk_bytes: disk_bytes(record, step, direction, window),
+        disk: disk_load(record, step, direction, window),
         knobs: set.plan.knobs.clone(),
         made: ends.map(made).into(),
         operations: operations(record, receiving, set, &steady, window),

@@ -73,6 +73,8 @@ use derive::contended;
 pub use derive::{
     Deriver, derive, latency_of, round_trip_rate, round_trips, same_machine, trial, undisturbed,
 };
+pub use disk::{DiskLoad, Done};
+pub(crate) use disk::{allowed, has_layer, largest, leaves, room};
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use ends::is_alone;
@@ -87,7 +89,7 @@ pub use look::looks;
 pub use memory::{MemoryLoad, ModuleCeiling, memory_load};
 pub use netstat::Netstat;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
-pub use once::{Once, moved_by, once};
+pub use once::{Once, moved_by, once, sent_in};
 pub use packets::Packets;
 pub use processor::{Cpu, Thread};
 pub use queues::Queue;
@@ -329,9 +331,8 @@ pub struct Load {
     pub transport: &'static TransportInfo,
     /// Number of streams: connections, or sources of datagrams.
     pub streams: u32,
-    /// Bytes per second that the disks below the file moved in the direction of the load; `None` if no disk is known, or
-    /// one was not read.
-    pub disk_bytes: Option<f64>,
+    /// What the disks below the file did; `None` if no disk is known, or one was not read.
+    pub disk: Option<DiskLoad>,
     /// The settings of the load's connections.
     pub knobs: Knobs,
     /// The settings in force at the sender and at the receiver.

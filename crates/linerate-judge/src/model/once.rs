@@ -134,6 +134,15 @@ pub fn moved_by(
     moved(end(step, side)?, &format!("s{set}/{role}"), Window::of(step))
 }
 
+/// The payload that all steps of a record sent in a direction, measured or not.
+pub fn sent_in(record: &Record, direction: Direction) -> Bytes {
+    let of = |step: &Step| {
+        let set = stream_set(record, step, direction)?.plan.id;
+        moved(sending(record, step, direction)?, &format!("s{set}/tx"), Window::WHOLE)
+    };
+    Bytes(record.steps.iter().filter_map(of).map(|(bytes, _)| bytes.0).sum())
+}
+
 /// CPU time of a program in per cent of one CPU, from readings before and after a step.
 fn program(end: &EndReadings) -> Option<f64> {
     let mut tables = end.about(m::PROCESS_CPU.source, |_| true);

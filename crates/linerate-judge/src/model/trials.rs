@@ -104,7 +104,9 @@ pub(super) fn trial_of<'a>(
     slices: &[&Slice],
     last: impl Fn(bool) -> Option<&'a Load>,
 ) -> TrialModel {
-    let rates = each(slices, |slice| slice.rate);
+    // Operations of another size are compared by their bytes.
+    let is_same = plan.before.write_size == plan.after.write_size;
+    let rates = each(slices, |slice| if is_same { slice.rate } else { slice.goodput });
     let losses = each(slices, |slice| slice.loss);
     let loss = share_ratio(&losses, plan.max_blocks as usize);
     let as_planned = made_as_planned(record, plan.id) && took_effect(plan, &last);

@@ -36,7 +36,7 @@ pub(super) fn settings(
         return verbs::settings(factor, direction, load);
     }
     if load.has(Feature::Disk) && disk::has(factor) {
-        return disk::settings(factor, load);
+        return disk::settings(factor, model, load);
     }
     common(factor, model, direction, load)
 }

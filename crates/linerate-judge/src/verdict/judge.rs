@@ -6,6 +6,7 @@ use crate::causes::{CAUSES, Cause, Finding, NoFinding, collapses, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use linerate_plan::factor;
 use linerate_plan::path::{Certainty, Direction, Measure, Slowness};
+use linerate_plan::transport::Feature;
 use linerate_units::stats::Interval;
 
 /// Judges a model by all causes. The same model always gives the same verdict.
@@ -60,7 +61,9 @@ fn of_direction(model: &Model, causes: &[&'static Cause], dir: &DirectionModel) 
         ..Verdict::default()
     };
     if limits.is_empty() {
-        let what = format!("what limits {}", direction.name());
+        let is_disk = dir.base.has(Feature::Disk);
+        let way = if is_disk { direction.access() } else { direction.name() };
+        let what = format!("what limits {way}");
         verdict.unknown.push(nothing_upheld(&case, direction, what));
     }
     verdict.unknown.extend(unanswered(&case));

@@ -190,8 +190,13 @@ fn outcome(model: &Model, id: &str) -> &'static str {
 
 /// Adds a trial `id` whose effect is `ratio`, with an interval of one per cent to either side.
 fn tried(model: &mut Model, id: &str, ratio: f64) {
+    tried_in(model, Direction::Forward, id, ratio);
+}
+
+/// The same in a direction.
+fn tried_in(model: &mut Model, direction: Direction, id: &str, ratio: f64) {
     let number = model.trials.len() as u32;
-    let plan = propose(kind(id).expect("a known kind"), model, Direction::Forward, number)
+    let plan = propose(kind(id).expect("a known kind"), model, direction, number)
         .expect("it can be tried");
     model.trials.push(TrialModel {
         plan,

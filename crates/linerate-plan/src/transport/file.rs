@@ -4,6 +4,7 @@ use super::info::{FarEnd, PatternKind, TransportInfo};
 use super::options::{Kind, OptionInfo, Options};
 use super::{Feature, Knob, Swept};
 use crate::path::Stage;
+use linerate_units::Bytes;
 
 const READ: &str = "read";
 const WRITE: &str = "write";
@@ -55,6 +56,15 @@ pub const SYNC: OptionInfo = OptionInfo {
     of_path: false,
 };
 
+/// The kernel reads twice as far ahead.
+pub const READ_AHEAD: OptionInfo = OptionInfo {
+    key: "read-ahead",
+    help: "Ask the kernel to read twice as far ahead of buffered reads in order (POSIX_FADV_SEQUENTIAL)",
+    kind: Kind::Switch,
+    pattern: None,
+    of_path: false,
+};
+
 /// Size of a file of our own.
 pub const FILE_SIZE: OptionInfo = OptionInfo {
     key: "file-size",
@@ -63,6 +73,9 @@ pub const FILE_SIZE: OptionInfo = OptionInfo {
     pattern: None,
     of_path: true,
 };
+
+/// Bytes of each operation of a load, if none are requested: what most programs that copy files use.
+pub const BLOCK: Bytes = Bytes(1 << 20);
 
 /// Size of a file of our own, if none is requested.
 pub const FILE_SIZE_DEFAULT: u64 = 1 << 30;
@@ -113,7 +126,7 @@ pub static FILE: TransportInfo = TransportInfo {
     depth: |options| options.number(DEPTH.key).map_or(1, |depth| depth as u32),
     obeys: &[Knob::Depth, Knob::OpenLoop, Knob::BusyPoll],
     has_no: "a file has no",
-    options: &[OP, ORDER, DEPTH, BUFFERED, SYNC, FILE_SIZE, VERIFY, WRITE_TO],
+    options: &[OP, ORDER, DEPTH, BUFFERED, READ_AHEAD, SYNC, FILE_SIZE, VERIFY, WRITE_TO],
     varies: &[Swept::Depth, Swept::Size, Swept::Streams],
     sizes: [4 << 10, 4 << 20],
     // The unit in which most file systems and databases move data.

@@ -175,6 +175,7 @@ fn host(side: Side, name: &str) -> Host {
 
 fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
     let end = SetEnd {
+        way: String::new(),
         send_buffer: Some(87_040),
         recv_buffer: None,
         congestion: "cubic".to_owned(),
@@ -184,7 +185,6 @@ fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
         read_size: 131_072,
         burst: 0,
         rdma: None,
-        way: String::new(),
         gaps: Vec::new(),
     };
     Set { plan: SetPlan { id, pattern, knobs: knobs.clone() }, ends: vec![end.clone(), end] }

@@ -18,6 +18,8 @@ use linerate_load::transport::{ConfigureEach, Datagrams, Lines, NoLines};
 
 /// Time between calls of `watch`.
 const LOOK: Duration = Duration::from_millis(100);
+/// What helps after an operation on a file that failed, or never ended.
+const FAILED: &str = "`dmesg` shows what the kernel says of the disk";
 /// Time that a step may last beyond its planned end.
 const OVERTIME: Duration = Duration::from_secs(20);
 
@@ -27,6 +29,8 @@ pub struct Alone {
     subject: Subject,
     epoch: Instant,
     stop: Arc<AtomicBool>,
+    /// Why the last step did not end in order: what follows would measure a disk that is gone.
+    failed: Option<String>,
 }
 
 /// No lines to any far end, until the user asks to stop.
@@ -65,7 +69,7 @@ impl Alone {
     /// end. `subject` is the path or device whose facts are read.
     pub fn new(engine: &str, machine: Arc<dyn Machine>, subject: Subject) -> Self {
         let end = LocalEnd::new(Side::Near, engine, machine, subject.clone());
-        Self { end, subject, epoch: Instant::now(), stop: Arc::default() }
+        Self { end, subject, epoch: Instant::now(), stop: Arc::default(), failed: None }
     }
 
     /// Ends the preparation of a set once `stop` is set.
@@ -118,14 +122,22 @@ impl Link for Alone {
         plan: &StepPlan,
         watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
+        if let (Some(what), Subject::File(path)) = (self.failed.clone(), &self.subject) {
+            let what = format!("{path} failed: {what}");
+            return Err(LinkError::Lost { what, hint: FAILED.to_owned() });
+        }
         let still = Live { rate: Rate(0), moved: Bytes(0), setbacks: None, elapsed: Nanos(0) };
         let armed = self.end.arm_while(plan, &mut || watch(still) != StepControl::Stop);
         let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
         let (readings, ended) = Self::drive(plan, running, watch);
-        let trouble =
-            if ended.stopped { Some("stopped".to_owned()) } else { unfinished(&readings) };
+        let trouble = if ended.stopped {
+            Some("stopped".to_owned())
+        } else {
+            self.failed = unfinished(&readings);
+            self.failed.clone()
+        };
         Ok(Step {
             plan: ended.plan(plan),
             began,

@@ -6,6 +6,7 @@ mod grid;
 mod json;
 mod layers;
 mod loads;
+mod mount;
 mod rows;
 mod runs;
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod text;
 use linerate_explain::Headline;
 use linerate_explain::diff::Judged;
 use linerate_facts::Gap;
-use linerate_judge::figure::{CEILING, Entry, GOODPUT, Subject, Summary};
+use linerate_judge::figure::{CEILING, Entry, GOODPUT, LATENCY, Subject, Summary};
 use linerate_judge::model::{base_operations, derive, hardware, same_machine};
 use linerate_judge::study::{Point, percentiles};
 use linerate_plan::path::Direction;
@@ -29,6 +30,7 @@ pub use json::json;
 pub(super) use json::{Output, output};
 pub use layers::{LAYERS, PART};
 pub use loads::Loads;
+pub use mount::{PLACE, PLACES};
 pub use rows::{ACCESS, ROW};
 pub use sizes::{Sizes, not_measured};
 pub use text::{page, run};
@@ -234,7 +236,12 @@ impl Part<'_> {
         };
         match &made.found {
             Found::Run(judged) => {
-                vec![Point::new(values(), 1, judged.summary.entries.clone())]
+                let times = timed_operations(made.record);
+                let own = judged.summary.entries.iter().cloned();
+                // Single operations beside a load are not those of the load.
+                let own = own.filter(|entry| times.is_empty() || *entry.figure != LATENCY);
+                let entries: Vec<Entry> = own.collect();
+                vec![Point::new(values(), 1, entries.into_iter().chain(times).collect())]
             }
             Found::Trips(probe) => {
                 let lacking = || Point::lacking(values(), gap("no round trip was answered"));

@@ -8,7 +8,7 @@ use super::super::bw::own::broken;
 use super::super::bw::text::unknown;
 use super::super::{Document, Tone, lat, noted};
 use super::grid::Grid;
-use super::{Found, LAYERS, Made, ROW, RUN, Study, layers, loads, rows, runs, sizes};
+use super::{Found, LAYERS, Made, PLACE, ROW, RUN, Study, layers, loads, mount, rows, runs, sizes};
 
 pub use runs::run;
 
@@ -21,10 +21,11 @@ pub fn page(study: &Study<'_>) -> Document {
         [run] if run.name == RUN => runs::summary(&study.runs()),
         [first, second] if first.name == LAYERS => layers::page(study, [first, second]),
         [first, second] if first.name == ROW => rows::page(study, [first, second]),
+        [first, second] if first.name == PLACE => mount::page(study, [first, second]),
         axes => side_by_side(study, axes),
     };
     lacking(&mut doc, study);
-    if [LAYERS, ROW].contains(&study.axes[0].name.as_str()) {
+    if [LAYERS, ROW, PLACE].contains(&study.axes[0].name.as_str()) {
         for (_, made) in study.made() {
             unknown(&mut doc, &made.found.gaps());
         }

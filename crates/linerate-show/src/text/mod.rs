@@ -11,6 +11,7 @@ use linerate_judge::causes::Cause;
 use linerate_judge::model::{Ceiling, DirectionModel, Load, Model};
 use linerate_judge::verdict::{Answered, Verdict, collapsed};
 use linerate_plan::path::{Direction, Measure, Side, Stage};
+use linerate_plan::transport::Feature;
 use linerate_record::{End, Host, Record};
 use linerate_units::Nanos;
 
@@ -227,6 +228,9 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
 
 /// Writes whether both ends are on one machine, or whether there is no far end.
 fn together(doc: &mut Document, record: &Record, model: &Model) {
+    if words::is_disk(&record.start.plan.engine) {
+        return;
+    }
     if model.alone {
         let text = "There is no far end: this machine alone moved the bytes.";
         doc.line(&[(Tone::Plain, text)], 0);
@@ -351,7 +355,9 @@ fn side_by_side(model: &Model, rows: &[Row], widths: &[usize], names: &Names) ->
 
 /// Operations or messages per second of a load; `None` if the load is judged by another measure.
 fn of_kind(load: &Load, measure: Measure) -> Option<String> {
-    let counted = load.operations.filter(|_| load.measure() == measure);
+    // Loads of files are of operations, whatever they are judged by.
+    let own = if load.has(Feature::Disk) { Measure::Operations } else { load.measure() };
+    let counted = load.operations.filter(|_| own == measure);
     counted.map(|rate| words::per_second(&rate))
 }
 

@@ -8,7 +8,7 @@ use linerate_judge::model::{DirectionModel, Load, Model};
 use linerate_judge::verdict::{Answered, Decided, Disturbance, Entry, Limit, Verdict, entries};
 use linerate_plan::path::{Certainty, Direction, Measure, Place, Slowness};
 use linerate_units::stats::Interval;
-use linerate_units::{Nanos, PerSecond, Rate};
+use linerate_units::{Nanos, PerSecond};
 
 use super::super::advice::{advise, joint};
 use super::super::document::{Columns, Item, width_of};
@@ -101,7 +101,7 @@ impl Line {
         let disturbed = sound::disturbance(verdict, direction);
         Self {
             way: names.way(direction),
-            figure: figure(model, direction, Measure::Goodput),
+            figure: figure(model, direction, judged_by(model, direction)),
             what: disturbed.map_or_else(
                 || "what limits it was not found".to_owned(),
                 |disturbance| {
@@ -151,7 +151,7 @@ fn measured(load: &Load) -> String {
     let rate = load.rate().mean.max(0.0);
     match load.measure() {
         Measure::Operations => PerSecond(rate).to_string(),
-        _ => Rate(rate as u64).to_string(),
+        _ => words::rate(load, rate),
     }
 }
 
@@ -178,13 +178,18 @@ fn first_gain(model: &Model, limit: &Limit) -> String {
     advice.map_or(String::new(), |advice| gain(model, limit, advice))
 }
 
+/// The measure by which a direction is judged.
+fn judged_by(model: &Model, direction: Direction) -> Measure {
+    model.direction(direction).map_or(Measure::Goodput, |found| found.base.measure())
+}
+
 /// The measured value of the limited quantity.
 fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     let Some(load) = model.direction(direction).map(|d| &d.base) else {
         return String::new();
     };
     match metric {
-        Measure::Goodput => Rate(load.goodput.mean.max(0.0) as u64).to_string(),
+        Measure::Goodput => words::rate(load, load.goodput.mean),
         Measure::Operations => {
             load.operations.map_or(String::new(), |rate| PerSecond(rate.mean.max(0.0)).to_string())
         }
@@ -214,7 +219,7 @@ pub(super) fn rate_after(found: &DirectionModel, advice: &Advice) -> String {
     let rate = (load.goodput.mean * gain).max(0.0);
     match found.ceiling().map(|ceiling| ceiling.rate) {
         Some(most) if rate > most.0 as f64 => format!("up to {most}, the ceiling"),
-        _ => format!("about {} (x{gain:.2})", Rate(rate as u64)),
+        _ => format!("about {} (x{gain:.2})", words::rate(load, rate)),
     }
 }
 
@@ -329,7 +334,8 @@ fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
         }
         (None, None) => {
             let found = model.trials.iter().find(|t| t.plan.id == trial.id);
-            let rates = found.map(|found| found.goodput.map(|bps| Rate(bps.max(0.0) as u64)));
+            let of = |bits: f64| load.map_or(String::new(), |load| words::rate(load, bits));
+            let rates = found.map(|found| found.goodput.map(of));
             let rates = rates.map(|[before, after]| format!("{before} -> {after} "));
             let same = if is_one(trial.effect) { ", no change" } else { "" };
             format!("{}({}){same}", rates.unwrap_or_default(), ratio(trial.effect))

@@ -5,7 +5,8 @@ use linerate_plan::transport::{Setting, file};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
-use super::study::rows;
+use super::study::{loads, mount, rows};
+use linerate_plan::transport::FILE;
 
 // `linerate disk`.
 #[derive(Debug, Parser)]
@@ -26,6 +27,8 @@ pub(crate) struct Args {
     pub(crate) write_to: Option<String>,
 
     #[command(flatten)]
+    pub(crate) reach: options::Peer,
+    #[command(flatten)]
     pub(crate) json: options::Json,
     #[command(flatten)]
     pub(crate) records: options::Records,
@@ -35,6 +38,7 @@ impl Args {
     /// Adds the options of the command line to a layer.
     pub(crate) fn typed(&self, options: &mut Options) {
         options.disk = self.disk.clone();
+        options.peer = self.reach.clone();
         let verify = self.verify.map(|on| (file::VERIFY.key, Setting::Switch(on)));
         let write_to = self.write_to.clone().map(|to| (file::WRITE_TO.key, Setting::Word(to)));
         for (key, setting) in verify.into_iter().chain(write_to) {
@@ -46,5 +50,14 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    if let Some(server) = &options.disk.server {
+        return mount::run(&args.target, server, options);
+    }
+    if let Some(factor) = options.disk.sweep {
+        let mut options = options.clone();
+        options.run.engine = Some(FILE.name.to_owned());
+        options.bw.time = options.disk.time;
+        return loads::run(Some(&args.target), factor, &options);
+    }
     rows::run(&args.target, options)
 }

@@ -95,7 +95,7 @@ enum Verb {
     Bw(Box<bw::Args>),
     /// Time round trips once, without a verdict, on an idle or a loaded path
     Lat(Box<lat::Args>),
-    /// Measure a disk by the rows that disk benchmarks have: read, and written in a file of linerate's own
+    /// Measure a disk by the rows that disk benchmarks have, in a file of linerate's own, and name what limits it
     Disk(disk::Args),
     /// Show a saved run, and judge it again
     Show(show::Args),

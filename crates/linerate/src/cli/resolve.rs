@@ -30,14 +30,20 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
     // Without a far end, this machine is measured against itself.
     let peer = peer.map(|peer| far_end(&engine, Some(peer))).transpose()?.flatten();
     Ok(Plan {
-        engine,
         reach: peer.map_or_else(Vec::new, |_| reach(&options.peer)),
-        peer: peer.map(str::to_owned),
+        peer: peer.map(|peer| named(&engine, peer)),
+        engine,
         knobs: knobs_of(options),
         directions: match run.direction {
             Some(RunDirections::Forward) => vec![Direction::Forward],
             Some(RunDirections::Reverse) => vec![Direction::Reverse],
-            _ if far_end_of(run) == FarEnd::File => ways(peer.unwrap_or_default(), options),
+            _ if far_end_of(run) == FarEnd::File => {
+                match options.engine.of(&FILE).word(file::OP.key) {
+                    Some(_) if file::writes(&options.engine.of(&FILE)) => vec![Direction::Forward],
+                    Some(_) => vec![Direction::Reverse],
+                    None => ways(peer.unwrap_or_default(), options),
+                }
+            }
             _ if is_alone(run) => vec![Direction::Forward],
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
@@ -48,10 +54,31 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
     })
 }
 
+/// A path of this host in full: what lies below it is found by its start. A path that does not exist stays as it is.
+pub(crate) fn absolute(path: &str) -> String {
+    let full = std::fs::canonicalize(path).ok();
+    full.and_then(|full| full.into_os_string().into_string().ok())
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// The far end as plans name it: the full path of a file, any other as it was typed.
+pub(crate) fn named(engine: &str, peer: &str) -> String {
+    match transport::of(engine).far_end {
+        // Without a slash it is the host whose disk is measured.
+        FarEnd::File if peer.contains('/') => absolute(peer),
+        _ => peer.to_owned(),
+    }
+}
+
+/// Whether the user lets a disk be overwritten.
+pub(crate) fn is_overwritten(options: &Options) -> bool {
+    options.engine.of(&FILE).word(file::WRITE_TO.key).is_some()
+}
+
 /// The directions in which a file or a disk is measured: only a folder, which gets a file of linerate's own, is written,
 /// and a disk that the user lets be overwritten.
 pub(crate) fn ways(target: &str, options: &Options) -> Vec<Direction> {
-    let consents = options.engine.of(&FILE).word(file::WRITE_TO.key).is_some();
+    let consents = is_overwritten(options);
     match std::fs::metadata(target) {
         Ok(found) if found.is_dir() || consents => vec![Direction::Reverse, Direction::Forward],
         _ => vec![Direction::Reverse],
@@ -250,7 +277,8 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
 /// Whether a transport has this option. Options that are not of transports are always allowed.
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
-        "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
+        // A disk may be that of a server.
+        "port" | "open" | "ipv4" | "ipv6" => [FarEnd::Peer, FarEnd::File].contains(&info.far_end),
         "nodelay" => info.has(Feature::Connections),
         "pattern" => info.obeys.contains(&Knob::TwoWrites),
         own if transport::with_option(own).next().is_some() => {
@@ -262,10 +290,14 @@ fn has(info: &TransportInfo, option: &str) -> bool {
 
 /// The settings of a load: those of its connections, and those of its transport.
 pub(crate) fn knobs_of(options: &Options) -> Knobs {
-    Knobs {
+    let mut knobs = Knobs {
         options: options.engine.of(transport::of(engine_name(&options.run))),
         ..knobs(&options.load)
+    };
+    if far_end_of(&options.run) == FarEnd::File && knobs.write_size.0 == 0 {
+        (knobs.write_size, knobs.read_size) = (file::BLOCK, file::BLOCK);
     }
+    knobs
 }
 
 /// The settings of dependent loads from memory; `--size` is the size of the array that they read.
@@ -372,8 +404,8 @@ mod tests {
             assert_eq!(fits(engine, key), Ok(()), "{engine} {key}");
         }
         for (engine, key, others) in [
-            ("shm", "open", "--engine tcp or udp or connect or rdma or program has it"),
-            ("memory", "port", "--engine tcp or udp or connect or rdma or program has it"),
+            ("shm", "open", "--engine tcp or udp or connect or rdma or program or file has it"),
+            ("memory", "port", "--engine tcp or udp or connect or rdma or program or file has it"),
             ("udp", "nodelay", "--engine tcp or connect has it"),
             ("memory", "ring", "--engine shm has it"),
         ] {

@@ -16,7 +16,7 @@ use linerate_session::peer::{PORT, PeerError, Stop};
 use super::exit::{Exit, Failure, tell};
 use super::log::Writer;
 use super::options::{self, Options};
-use super::{changes, far_end, reach, signal};
+use super::{changes, far_end, reach, resolve, signal};
 
 // `linerate serve`.
 #[derive(Debug, Parser)]
@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         machine: Arc::new(Live::new()),
         changes,
         process: false,
+        storage: storage(options)?,
         log: Arc::clone(&log),
     };
     if args.process {
@@ -105,6 +106,7 @@ fn of_parent(server: &mut ServerOptions) -> Result<(), Failure> {
     server.allow = Vec::new();
     server.limits = Limits::default();
     server.process = true;
+    server.storage = None;
     Ok(())
 }
 
@@ -132,6 +134,20 @@ fn renounce(options: &Options) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// The folder in which clients may measure the disk.
+fn storage(options: &Options) -> Result<Option<String>, Failure> {
+    let Some(folder) = &options.serve.storage else {
+        return Ok(None);
+    };
+    if !std::fs::metadata(folder).is_ok_and(|found| found.is_dir()) {
+        let error = anyhow::anyhow!("{folder} is no folder that this user can open");
+        return Err(Failure::usage(error).hint("--storage takes a folder on the disk to measure"));
+    }
+    let folder = resolve::absolute(folder);
+    tell(&format!("clients may measure the disk below {folder}, by files of up to 16 GiB\n"));
+    Ok(Some(folder))
 }
 
 fn allowed(options: &Options) -> Vec<IpNet> {

@@ -15,7 +15,7 @@ use linerate_plan::{Plan, transport};
 use linerate_record::{End, Made, Record};
 use linerate_session::link::alone::Alone;
 use linerate_session::link::{Link, LinkError};
-use linerate_session::peer::client::{Client, ClientOptions, GIVEN_UP};
+use linerate_session::peer::client::{Client, ClientOptions, GIVEN_UP, Storage};
 use linerate_session::run::Label;
 use linerate_session::store::{Recorder, Store};
 
@@ -174,6 +174,13 @@ impl Reached {
         Self { address: client.address().to_string(), link: Box::new(client), _far: far }
     }
 
+    /// A session about the disk of a far host.
+    fn storage(mut storage: Storage, stop: &Arc<AtomicBool>) -> Self {
+        storage.client().heed(stop);
+        let address = storage.client().address().to_string();
+        Self { address, link: Box::new(storage), _far: None }
+    }
+
     /// A session with this host alone; it stops preparing a file once `stop` is set.
     fn alone(plan: &Plan, stop: &Arc<AtomicBool>) -> Self {
         let mut link = Alone::new(&plan.engine, Arc::new(Live::new()), Subject::here(plan));
@@ -190,7 +197,9 @@ fn connect(
     stop: &Arc<AtomicBool>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
-    if transport::of(&plan.engine).is_alone() {
+    let is_alone = transport::of(&plan.engine).is_alone();
+    let host = plan.peer.as_ref().filter(|peer| is_alone && !peer.contains('/'));
+    if is_alone && host.is_none() {
         return Ok(Reached::alone(plan, stop));
     }
     let machine = Arc::new(Live::new());
@@ -222,14 +231,20 @@ fn connect(
     };
     let reported = Cell::new(options.global.quiet == Some(true));
     let began = Instant::now();
-    let client = Client::connect_unless(&session, &|| {
+    let stopped = || {
         if began.elapsed() >= SILENT && !reported.replace(true) {
             let (lasted, left) = (SILENT, GIVEN_UP.saturating_sub(SILENT));
             let silence = Silence { lasted, left };
             tell(&format!("note: {}\n", unanswered(silence)));
         }
         stopped()
-    });
+    };
+    if host.is_some() {
+        let storage = Storage::connect_unless(&session, &stopped);
+        let storage = storage.map_err(|error| reach::session_failure(error, origin))?;
+        return Ok(Reached::storage(storage, stop));
+    }
+    let client = Client::connect_unless(&session, &stopped);
     let client = client.map_err(|error| reach::session_failure(error, origin))?;
     Ok(Reached::session(client, far, stop))
 }

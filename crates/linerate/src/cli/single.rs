@@ -110,8 +110,8 @@ pub(crate) fn measure(
         knobs.pacing.get_or_insert(RATE_MOST);
     }
     let plan = Plan {
+        peer: peer.map(|peer| resolve::named(&engine, peer)),
         engine,
-        peer: peer.map(str::to_owned),
         reach: Vec::new(),
         knobs,
         directions,

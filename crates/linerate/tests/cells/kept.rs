@@ -50,6 +50,8 @@ const DISTURBED: &[Disturbed] = &[
     // UDP at 3 Gb/s into a receive buffer of 32 KiB, and without a pace through 300 Mb/s. Both runs made no trials, on
     // a machine whose CPUs others used for three quarters of the time.
     ("planted-socket-drops", [&["socket-drops"], &["cpu-contention"]], "pacing"),
+    // Writes of 128 KiB at random places, 32 in flight, on a virtual disk, while the host took CPU time.
+    ("disk-writes", [&[], &["cpu-steal"]], "disk-capped"),
     ("planted-udp-path-rate", [&["path-rate"], &["cpu-contention"]], "sender-core"),
 ];
 
@@ -58,8 +60,20 @@ const PLANTED: &[Kept] = &[
     ("path-rate-1g", &["path-rate"], ""),
     ("path-rate-5g", &["path-rate"], ""),
     // Writes of 128 KiB in a folder: through the page cache, and past it.
-    ("planted-page-cache", &["disk-page-cache"], "queue-depth"),
-    ("past-page-cache", &[], "disk-page-cache"),
+    ("planted-dirty", &["disk-dirty"], "queue-depth"),
+    ("past-page-cache", &[], "disk-dirty"),
+    // Writes of 64 KiB, each with the wait for its data.
+    ("planted-sync", &["disk-sync"], "disk-depth-held"),
+    // Disks of a virtual machine, made by null_blk (`tests/vm/disk.rs`): requests of 20 ms, read ahead by 128 KiB; a
+    // control group with 100 reads a second; a queue of 4 requests for 32 operations; operations of 1 MiB cut into
+    // requests of 32 KiB for a queue of 8; and a disk of 4 MB/s.
+    ("planted-disk-read-ahead", &["disk-read-ahead"], "disk-page-cache"),
+    ("planted-disk-throttled", &["disk-throttled"], "disk-depth-held"),
+    ("planted-disk-depth-held", &["disk-depth-held"], "queue-depth"),
+    ("planted-disk-split", &["disk-split"], "queue-depth"),
+    ("planted-disk-capped", &["disk-capped"], "queue-depth"),
+    // 128 KiB at random places, 32 in flight, on a virtual disk: reads that it has no time for.
+    ("disk-reads", &["disk-capped"], "disk-depth-held"),
     ("planted-flow-rate", &["flow-rate-cap"], ""),
     ("planted-loss", &["path-loss"], ""),
     ("planted-black-hole", &["mtu-black-hole"], ""),

@@ -46,10 +46,12 @@ struct Cell {
     name: String,
     bytes: Vec<u8>,
     model: Model,
-    /// Expected limits of forward, the binding one first, of rate or of time as the first is; other limits may follow
+    /// The direction that is judged: forward, unless only the other one was measured.
+    direction: Direction,
+    /// Expected limits of the direction, the binding one first, of rate or of time as the first is; other limits may follow
     /// them.
     first: &'static [&'static str],
-    /// All expected disturbances of forward.
+    /// All expected disturbances of the direction.
     disturbed: &'static [&'static str],
     /// A cause that must not be among the limits; empty if no cause is similar.
     not: &'static str,
@@ -65,7 +67,11 @@ impl Cell {
         let bytes = frame::encode_all(record).unwrap();
         let (read, damage) = frame::decode(&bytes).unwrap();
         assert_eq!(damage, None, "{name}");
-        Self { name, bytes, model: derive(&read), first, disturbed, not }
+        let model = derive(&read);
+        let measured = |one| model.direction(one).is_some();
+        let direction =
+            if measured(Direction::Forward) { Direction::Forward } else { Direction::Reverse };
+        Self { name, bytes, model, direction, first, disturbed, not }
     }
 
     /// The limits and the disturbances that are found if only these causes are judged.
@@ -75,8 +81,8 @@ impl Cell {
         let slowness = first.map_or(Slowness::Rate, |cause| cause.slows);
         let forward = limits
             .iter()
-            .filter(|l| l.metric.slowness() == slowness && l.direction == Direction::Forward);
-        let disturbs = disturbances.iter().filter(|d| d.direction == Direction::Forward);
+            .filter(|l| l.metric.slowness() == slowness && l.direction == self.direction);
+        let disturbs = disturbances.iter().filter(|d| d.direction == self.direction);
         [forward.map(|l| l.cause).collect(), disturbs.map(|d| d.cause).collect()]
     }
 

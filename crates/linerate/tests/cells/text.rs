@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use linerate_explain::diff::Judged;
 use linerate_judge::causes::CAUSES;
+use linerate_plan::study::Axis;
+use linerate_show::Style;
+use linerate_show::study::{self, ACCESS, Found, Made, Part, ROW, Study};
 
-use super::{CELLS, Cell, OF_FLOWS, operations};
+use super::{CELLS, Cell, OF_FLOWS, kept, operations};
 
 /// The page that `linerate show` prints for a cell.
 fn page(cell: &Cell, file: &Path) -> String {
@@ -55,4 +59,22 @@ fn golden_of_operations_and_of_messages() {
     let messages = operations::of_messages();
     let pages = [few, messages].map(|cell| page(&cell, &folder.path().join("cell.lnr")));
     insta::assert_snapshot!("operations", pages.join("\n"));
+}
+
+/// The page of `linerate disk`: what limits reads and writes, then a table, and what the disk did of it.
+#[test]
+fn golden_of_the_rows_of_a_disk() {
+    let records = [kept::record("disk-reads"), kept::record("disk-writes")];
+    let access = ["read", "write"].map(str::to_owned);
+    let row = "RND 128K Q32 T1".to_owned();
+    let axes = [Axis::of(ROW, [row.clone()]), Axis::of(ACCESS, access.clone())];
+    let part = |(record, access): (_, &String)| Part {
+        values: vec![row.clone(), access.clone()],
+        made: Ok(Made { record, saved: None, found: Found::Run(Box::new(Judged::new(record))) }),
+    };
+    let study =
+        Study::new(Some("/srv/data/d"), &axes, records.iter().zip(&access).map(part).collect());
+    let text = study::page(&study).text(Style { width: 80, color: false });
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || line.starts_with("linerate ")));
+    insta::assert_snapshot!("rows", text);
 }

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use linerate_test::turn;
+use linerate_test::{free_ports, turn};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -138,4 +138,44 @@ fn a_file_that_shrinks_ends_the_measurement_in_words() {
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("the file has become shorter since it was opened"), "{shown}");
     assert!(shown.contains("goodput"), "what was measured is kept: {shown}");
+}
+
+#[test]
+fn the_disk_of_a_server_the_network_and_the_mount_are_measured_in_turn() {
+    let [there, here] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let [port] = free_ports().map(|port| port.to_string());
+    let serve = |more: &[&str]| {
+        let mut command = linerate(here.path());
+        command.args(["serve", "--open", "--listen", "127.0.0.1", "--port", &port]).args(more);
+        let mut server = Started::new(&mut command);
+        server.until("listening");
+        server
+    };
+    let disk = ["--server", "127.0.0.1", "--open", "--port", &port, "--size", "16MiB"];
+    let mount = here.path().to_str().unwrap();
+    let args = [&["disk", mount], &disk[..]].concat();
+    let server = serve(&["--storage", there.path().to_str().unwrap()]);
+    let reported = document(&args, "study");
+    let points = reported["points"].as_array().unwrap();
+    let places: Vec<&str> =
+        points.iter().map(|point| point["values"][0].as_str().unwrap()).collect();
+    assert_eq!(places, ["disk there", "disk there", "network", "network", "mount", "mount"]);
+    for point in points {
+        let figures = point["figures"].as_array().unwrap();
+        let goodput = figures.iter().find(|entry| entry["figure"] == "goodput_bps").unwrap();
+        assert!(goodput["value"].as_f64() > Some(0.0), "{point}");
+    }
+    assert_eq!(std::fs::read_dir(there.path()).unwrap().count(), 0);
+    // A client may not fill the disk of the server.
+    let large = ["bw", "127.0.0.1", "--engine", "file", "--open", "--port", &port];
+    let why = refused(&[&large[..], &["--file-size", "17GiB", "-t", "1s"]].concat());
+    assert!(why.contains("does not allow a file of 17 GiB (at most 16 GiB)"), "{why}");
+    server.signal(Signal::INT);
+    server.end();
+    // Without --storage it lets nobody measure its disk.
+    let server = serve(&[]);
+    let why = refused(&[&large[..], &["-t", "1s"]].concat());
+    assert!(why.contains("it lets nobody measure a disk") && why.contains("--storage"), "{why}");
+    server.signal(Signal::INT);
+    server.end();
 }

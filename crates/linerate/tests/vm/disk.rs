@@ -23,8 +23,18 @@ use super::guest::{Guest, PROGRAM};
 
 const DISKS: &str = include_str!("disks.sh");
 
-/// Causes that a verdict must name: linerate knows them.
-const JUDGED: [&str; 1] = ["disk-page-cache"];
+/// Causes that counters tell without a trial, so that a verdict must name them.
+const JUDGED: [&str; 9] = [
+    "disk-page-cache",
+    "disk-dirty",
+    "disk-depth-held",
+    "disk-split",
+    "disk-throttled",
+    "disk-capped",
+    "disk-read-ahead",
+    "disk-crypt",
+    "disk-raid-write",
+];
 
 /// A fault of a disk, and a disk that nearly has it.
 pub(crate) struct Plant {
@@ -220,12 +230,20 @@ pub(crate) const DEPTH_HELD: Plant = Plant {
     tells: |fault, near| fault.held() < 0.2 && near.held() > 0.7,
 };
 
+/// Reads of 1 MiB, 4 of them in flight.
+const LARGE: &str = "/dev/a --size 1MiB --depth 4";
+/// Reads of 256 KiB, 4 of them in flight: a request that needs no more than 64 pieces of memory.
+const WHOLE: &str = "/dev/a --size 256KiB --depth 4";
+
 pub(crate) const SPLIT: Plant = Plant {
     name: "split",
     cause: "disk-split",
     needs: &[],
-    fault: Work { disk: "late a max_sectors=64", words: "/dev/a --size 1MiB" },
-    near_miss: Work { disk: "late a max_sectors=2048", words: "/dev/a --size 1MiB" },
+    fault: Work { disk: "late a submit_queues=1 hw_queue_depth=8 max_sectors=64", words: LARGE },
+    near_miss: Work {
+        disk: "late a submit_queues=1 hw_queue_depth=8 max_sectors=2048",
+        words: WHOLE,
+    },
     tells: |fault, near| fault.requests() > 4.0 * near.requests(),
 };
 
@@ -260,7 +278,7 @@ pub(crate) const READ_AHEAD: Plant = Plant {
         disk: "late a max_sectors=2048; queue a read_ahead_kb 4096",
         words: "/dev/a --size 64KiB --buffered",
     },
-    tells: |fault, near| fault.size() < 140e3 && near.bytes > 4.0 * fault.bytes,
+    tells: |fault, near| fault.size() < 140e3 && near.bytes > 1.5 * fault.bytes,
 };
 
 pub(crate) const CONTENDED: Plant = Plant {
@@ -282,11 +300,11 @@ pub(crate) const PAGE_CACHE: Plant = Plant {
     needs: &["mke2fs"],
     fault: Work {
         disk: "disk a memory_backed=1; ext4 /dev/a",
-        words: "/run/data --direction reverse --file-size 64MiB --buffered",
+        words: "/run/data --direction reverse --file-size 16MiB --size 64KiB --buffered",
     },
     near_miss: Work {
         disk: "disk a memory_backed=1; ext4 /dev/a",
-        words: "/run/data --direction reverse --file-size 64MiB",
+        words: "/run/data --direction reverse --file-size 16MiB --size 64KiB",
     },
     tells: |fault, near| fault.passed() < 0.3 && near.passed() > 0.8,
 };

@@ -38,7 +38,7 @@ mapped() {
   local target=$1 sectors
   sectors=$(blockdev --getsz $2)
   shift 2
-  dmsetup create --noudevrules --noudevsync mapped --table "0 $sectors $target $*"
+  dmsetup create --noudevrules --noudevsync mapped --uuid "$(echo $target | tr a-z A-Z)-mapped" --table "0 $sectors $target $*"
   until [ -b /dev/dm-0 ]; do sleep 0.1; done
 }
 

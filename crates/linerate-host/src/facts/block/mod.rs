@@ -13,7 +13,11 @@ use linerate_units::Bytes;
 use super::{MOUNTS, PROC, Reader, SYS, few};
 use crate::{Machine, gap, invalid, read};
 
+mod held;
 mod transport;
+
+pub(super) use held::Held;
+pub(crate) use held::{held, sensor};
 
 const CLASS: &str = "/sys/class/block";
 /// Size of a sector in sysfs, in bytes, whatever the device's own sector size is.
@@ -41,8 +45,9 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
         .ok()
         .flatten();
     let mut storage = Storage { devices, ..Storage::default() };
-    storage.filesystems = filesystems(mounts.unwrap_or_default(), &storage.devices);
-    reader.files_below(&mut storage);
+    let mounts = mounts.unwrap_or_default();
+    storage.filesystems = filesystems(mounts.clone(), &storage.devices);
+    reader.files_below(&mut storage, &mounts);
     reader.ways(&mut storage);
     reader.hidden(&storage);
     storage.gaps = reader.gaps;
@@ -50,18 +55,6 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
 }
 
 impl Reader<'_> {
-    /// Reads the devices below a path: the device that holds the path, then the devices that this device consists of.
-    pub(super) fn disks(&mut self, path: &str) -> Vec<BlockDevice> {
-        let mut storage = storage(self.machine);
-        self.gaps.append(&mut storage.gaps);
-        let disks: Vec<_> = storage.below(path).into_iter().cloned().collect();
-        if disks.is_empty() {
-            let why = format!("no device of this host is known to hold {path}");
-            self.gaps.push(gap("facts.disks", &why, "findmnt"));
-        }
-        disks
-    }
-
     /// Reads all devices that have a capacity and can be opened by programs. All devices whose size cannot be read,
     /// because they disappeared or because the directory tree lacks them, share one gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {
@@ -106,6 +99,10 @@ impl Reader<'_> {
         if device.layer == Layer::Disk {
             device.queue = self.queue_limits(&folder);
             self.disk(&mut device, &folder, hidden);
+        }
+        if device.layer == Layer::Raid {
+            device.raid = self.optional_line(&format!("{folder}/md/level"));
+            device.bitmap = self.optional_line(&format!("{folder}/md/bitmap/location"));
         }
         device
     }
@@ -166,6 +163,8 @@ impl Reader<'_> {
             scheduler: scheduler.unwrap_or_default(),
             rotational: rotational.map(|n| n != 0),
             requests,
+            queues: self.machine.list(&format!("{folder}/mq")).ok().map(|all| all.len() as u64),
+            segments: read(self.machine, &path("max_segments"), sysctl::number).ok(),
             depth: depth.ok(),
             largest: kib(largest),
             largest_hardware: kib(hardware),
@@ -177,7 +176,7 @@ impl Reader<'_> {
     }
 
     /// Finds the device below each loop device: the device of the file system that contains the loop's backing file.
-    fn files_below(&self, storage: &mut Storage) {
+    fn files_below(&self, storage: &mut Storage, mounts: &[Mount]) {
         let below: Vec<(usize, String)> = storage
             .devices
             .iter()
@@ -185,7 +184,13 @@ impl Reader<'_> {
             .filter(|(_, device)| device.layer == Layer::Loop)
             .filter_map(|(at, device)| {
                 let path = format!("{CLASS}/{}/loop/backing_file", device.name);
-                let filesystem = storage.filesystem(&self.optional_line(&path))?;
+                let file = self.optional_line(&path);
+                let mount = held::of_path(mounts, &file);
+                // A file in memory is on no device, though a disk's file system is above its folder.
+                if mount.is_some_and(|mount| mount.kind == "tmpfs") {
+                    return None;
+                }
+                let filesystem = storage.filesystem(&file)?;
                 Some((at, filesystem.device.clone()))
             })
             .filter(|(_, device)| !device.is_empty())

@@ -1,36 +1,31 @@
-//! The bytes were in the memory of the host, and the disk did not move them.
+//! The bytes were in the memory of the host, and the disk did not read them.
 
+use super::{FEW, HARDLY_ANY, counted, passed};
 use crate::causes::predict::bystander;
 use crate::causes::prelude::*;
 
-/// Share of the payload that passes the disk, below which the page cache carries the load.
-const FEW: f64 = 0.5;
-/// Share of the payload that passes the disk, below which the page cache alone explains it.
-const HARDLY_ANY: f64 = 0.05;
-
 pub(crate) static CAUSE: Cause = Cause {
     id: "disk-page-cache",
-    name: "the bytes were in memory, and the disk did not move them",
+    name: "the bytes were in memory, and the disk did not read them",
     needs: &[Feature::Disk],
     stage: Stage::Memory,
     decided_by: &[Factor::PastCache],
     page: include_str!("../pages/disk-page-cache.md"),
-    check,
+    check: |model, direction| {
+        if direction == Direction::Forward {
+            return Err(clear("nothing was read"));
+        }
+        cached(model, direction)
+    },
     predict,
     advice,
     ..Cause::BASE
 };
 
-fn check(model: &Model, direction: Direction) -> Answer {
-    let load = base(model, direction)?;
-    let passed = load.disk_bytes.ok_or_else(|| {
-        unknown(
-            "how many bytes the disk moved",
-            "no disk below the file is known, or its counters were not read",
-        )
-    })?;
-    let goodput = load.goodput.mean / 8.0;
-    let share = passed / goodput.max(1.0);
+/// Judges whether the page cache carries a load.
+pub(super) fn cached(model: &Model, direction: Direction) -> Answer {
+    let (load, disk) = counted(model, direction)?;
+    let share = passed(load, disk);
     let words = format!("{} of the bytes passed the disk", percent(share.min(1.0)));
     if share >= FEW {
         return Err(clear(words));
@@ -39,7 +34,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         .enough(share < HARDLY_ANY))
 }
 
-fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+pub(super) fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // The disk may be as fast as the copy from memory, and never much faster.
         Factor::PastCache => Some(Range { low: 0.0, high: 0.9 }),

@@ -130,7 +130,7 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
 }
 
 /// The reason for the link's speed and width, in words.
-fn origin(crossing: &Crossing<'_>) -> String {
+pub(crate) fn origin(crossing: &Crossing<'_>) -> String {
     let (card, slot) = (crossing.device.address, crossing.slot.address);
     let now = crossing.now;
     match (crossing.best(), crossing.device.max, crossing.slot.max) {
@@ -145,7 +145,7 @@ fn origin(crossing: &Crossing<'_>) -> String {
     }
 }
 
-fn remedy(crossing: &Crossing<'_>) -> String {
+pub(crate) fn remedy(crossing: &Crossing<'_>) -> String {
     let card = crossing.device.address;
     match (crossing.best(), crossing.device.max, crossing.slot.max) {
         (Some(best), _, _) if best.rate() > crossing.now.rate() => format!(

@@ -4,7 +4,8 @@ use crate::causes::predict::{bystander, per_stream};
 use crate::causes::prelude::*;
 use crate::causes::rerun;
 use crate::signs::round_trips::median;
-use linerate_facts::Gap;
+use linerate_plan::transport::file::writes;
+use linerate_units::Nanos;
 
 /// Ratio of the time of an operation under load to that of a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
@@ -34,19 +35,22 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if depth == 0 {
         return Err(clear("it keeps no number of operations in flight"));
     }
-    if load.has(Feature::Disk) && direction == Direction::Forward {
-        return Err(NoFinding::Unknown(vec![Gap {
-            what: "the time of a write alone".to_owned(),
-            why: "on the idle disk only reads are timed".to_owned(),
-            hint: rerun(model, &format!(" --depth {}", depth.saturating_mul(2))),
-        }]));
+    let is_timed = direction == Direction::Reverse || writes(&load.knobs.options);
+    if load.has(Feature::Disk) && !is_timed {
+        let words =
+            format!("{depth} in flight in each thread; on the idle disk only reads are timed");
+        return Ok(Finding::at(Place::Near, 0.3, vec![words]));
+    }
+    if let Some(words) = far_longer_at_disk(model, load) {
+        return Err(clear(words));
     }
     let [single, loaded] = [model.idle.as_ref(), load.latency.as_ref()].map(median);
     let Some((single, loaded)) = single.zip(loaded) else {
-        return Err(unknown(
-            "the time of an operation, alone and under load",
-            "one of them was not timed",
-        ));
+        return Err(NoFinding::Unknown(vec![Gap {
+            what: "the time of an operation, alone and under load".to_owned(),
+            why: "too few were timed".to_owned(),
+            hint: rerun(model, " --thorough"),
+        }]));
     };
     let ratio = loaded.0 as f64 / single.0.max(1) as f64;
     let words = format!(
@@ -57,6 +61,18 @@ fn check(model: &Model, direction: Direction) -> Answer {
     }
     Ok(Finding::at(Place::Near, (QUEUED - ratio).clamp(0.0, 1.0), vec![words])
         .enough(ratio < UNQUEUED))
+}
+
+/// Ratio of the time of a request at the disk under load to that of a single operation, from which on requests queue
+/// there, whatever their sizes are.
+const FAR_LONGER: f64 = 20.0;
+
+/// The sentence that requests took far longer at the disk than a single operation alone; `None` if they did not.
+fn far_longer_at_disk(model: &Model, load: &Load) -> Option<String> {
+    let (single, disk) = (median(model.idle.as_ref())?, load.disk?);
+    let each = Nanos((disk.in_flight / disk.own.requests.max(1e-3) * 1e9) as u64);
+    (each.0 as f64 >= single.0 as f64 * FAR_LONGER)
+        .then(|| format!("a request took {each} at the disk, and an operation {single} alone"))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

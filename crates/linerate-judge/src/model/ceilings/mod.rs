@@ -1,6 +1,7 @@
 //! The ceilings of one direction of a run, derived from the hosts' facts about the path and the sizes of the packets
 //! sent.
 
+mod disk;
 mod verbs;
 
 pub(crate) use verbs::rdma_packet;
@@ -24,6 +25,9 @@ const BEYOND: f64 = 1.02;
 pub(super) fn of_load(hosts: &[Host], direction: Direction, load: &Load) -> Vec<Ceiling> {
     if load.has(Feature::Verbs) {
         return verbs::of_rdma(hosts, direction, load);
+    }
+    if load.has(Feature::Disk) {
+        return disk::of_disk(hosts, direction, load);
     }
     let shapers = load.shapers.as_deref().unwrap_or_default();
     ceilings(hosts, direction, load.packets, shapers, load.goodput.mean)

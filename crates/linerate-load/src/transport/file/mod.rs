@@ -29,6 +29,7 @@ use linerate_sys::thread;
 use linerate_sys::uring::Access;
 
 use self::offsets::Offsets;
+pub(super) use self::own::forget;
 use self::target::Target;
 use self::trips::Trips;
 use self::way::Way;

@@ -37,6 +37,11 @@ pub(super) struct Own {
 /// The files of our own.
 static OWN: Mutex<Vec<Arc<Own>>> = Mutex::new(Vec::new());
 
+/// Closes the files of our own. A load that still uses one keeps it.
+pub(in super::super) fn forget() {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 impl Own {
     /// The path by which this process opens the file once more.
     pub(super) fn path(&self) -> String {

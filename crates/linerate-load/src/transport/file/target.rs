@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 
 use linerate_plan::transport::Options;
-use linerate_plan::transport::file::{BUFFERED, FILE_SIZE, FILE_SIZE_DEFAULT, VERIFY, WRITE_TO};
+use linerate_plan::transport::file::{
+    BUFFERED, FILE_SIZE, FILE_SIZE_DEFAULT, READ_AHEAD, VERIFY, WRITE_TO,
+};
 use linerate_units::Bytes;
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
@@ -141,6 +143,10 @@ impl Target {
             })
         };
         let file = file.map_err(|e| failed("cannot be opened", path, &e))?;
+        if options.is_on(READ_AHEAD.key) {
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential)
+                .map_err(|e| failed("takes no advice", path, &e.into()))?;
+        }
         Ok(Self { file, len: 0, is_known: false, gaps })
     }
 
@@ -195,6 +201,12 @@ impl Target {
     }
 }
 
+/// Whether two names are of one file: a disk has several.
+fn is_same(one: &str, other: &str) -> bool {
+    let [full, other_full] = [one, other].map(|name| std::fs::canonicalize(name).ok());
+    one == other || full.is_some() && full == other_full
+}
+
 /// Whether the user lets a disk be overwritten: its name is given twice.
 fn consents(path: &str, options: &Options, kind: FileType) -> Result<bool, LoadError> {
     match options.word(WRITE_TO.key) {
@@ -203,7 +215,7 @@ fn consents(path: &str, options: &Options, kind: FileType) -> Result<bool, LoadE
             what: format!("{path} is no disk that could be overwritten"),
             hint: "leave out --write-to",
         }),
-        Some(other) if other != path => Err(LoadError::Failed {
+        Some(other) if !is_same(other, path) => Err(LoadError::Failed {
             what: format!(
                 "the disk to be measured is {path}, the one to be overwritten is {other}"
             ),

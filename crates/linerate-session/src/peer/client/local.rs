@@ -33,6 +33,7 @@ impl LocalServer {
             machine,
             changes,
             process: false,
+            storage: None,
             log: Arc::new(|_| ()),
         })?;
         let address = server.addresses().first().copied();

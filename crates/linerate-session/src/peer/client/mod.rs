@@ -5,6 +5,7 @@ mod lines;
 mod local;
 mod pair;
 mod step;
+mod storage;
 mod version;
 pub(super) mod waiting;
 
@@ -44,6 +45,7 @@ pub(super) use lines::Dialler as RawDialler;
 use lines::Dialler;
 use local::LocalServer;
 pub use pair::{PairError, pair, verify};
+pub use storage::Storage;
 use version::understood;
 pub use waiting::GIVEN_UP;
 use waiting::{Waiting, for_streams};

@@ -157,6 +157,7 @@ impl Gate<'_, '_> {
             changes: options.changes.clone(),
             limits: options.limits,
             process: options.process,
+            storage: options.storage.clone(),
             stop: self.stop.clone(),
             lines: self.server.lines.clone(),
         };

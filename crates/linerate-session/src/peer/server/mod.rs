@@ -107,6 +107,8 @@ pub struct ServerOptions {
     pub changes: Option<Ledger>,
     /// Whether the only client is the process that started this server, and may share memory with it.
     pub process: bool,
+    /// Folder in which clients may measure the disk, by a file of linerate's own; `None` forbids it.
+    pub storage: Option<String>,
     /// Receiver of the log lines.
     pub log: Log,
 }

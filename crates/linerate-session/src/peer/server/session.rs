@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_plan::path::Side;
-use linerate_plan::transport::FarEnd;
+use linerate_plan::transport::{FarEnd, file, of};
 use linerate_plan::{SetPlan, StepPlan};
 use linerate_record::EndReadings;
 use linerate_record::wire::codec::Bounds;
@@ -24,9 +24,9 @@ use crate::peer::channel::{Channel, ChannelError};
 use crate::peer::{Stop, boot_id};
 use crate::strangers::Lines as LogLines;
 use linerate_host::change::Ledger;
-use linerate_host::{Machine, Toward};
+use linerate_host::{Machine, Subject, Toward};
 use linerate_load::LoadError;
-use linerate_load::transport::{Transport, transport};
+use linerate_load::transport::{NoLines, Transport, forget_files, transport};
 
 /// Time between checks of the control connection while a step runs.
 const LOOK: Duration = Duration::from_millis(100);
@@ -48,6 +48,8 @@ pub(super) struct Guest {
     pub(super) limits: Limits,
     /// Whether the client started this process, and may share memory with it.
     pub(super) process: bool,
+    /// Folder in which the client may measure the disk; `None` forbids it.
+    pub(super) storage: Option<String>,
     pub(super) stop: Stop,
     pub(super) lines: LogLines,
 }
@@ -113,7 +115,7 @@ pub(super) fn serve(guest: Guest) {
 
 /// Returns the answer and the log line for a client that requests a transport which it may not use; `None` if it may
 /// use the transport. Shared memory is only for the process that started this one.
-fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
+fn unserved(engine: &str, process: bool, storage: Option<&str>) -> Option<(Answer, &'static str)> {
     let refused =
         |what: &str, hint: &str| Answer::Refused { what: what.to_owned(), hint: hint.to_owned() };
     match transport(engine).map(Transport::info) {
@@ -129,6 +131,14 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
                 "leave out the far end: linerate starts it by itself",
             ),
             "it asked for an engine that works within one host only",
+        )),
+        Some(info) if info.far_end == FarEnd::File && storage.is_some() => None,
+        Some(info) if info.far_end == FarEnd::File => Some((
+            refused(
+                "it lets nobody measure a disk",
+                "start it there with --storage and a folder on that disk",
+            ),
+            "it asked for a disk, and --storage was not given",
         )),
         // A transport that is not offered to users may still run between two ends, to measure this program itself.
         Some(info) if info.is_alone() && info.offered => Some((
@@ -174,6 +184,8 @@ struct Session {
     lines: LogLines,
     done: Done,
     end: LocalEnd,
+    /// The folder whose disk is measured; `None` for a session about a path.
+    folder: Option<Subject>,
     sets: HashMap<u32, Held>,
     membership: Membership,
     limits: Limits,
@@ -203,7 +215,7 @@ impl Session {
             Ok(Ask::Bye) => return Err(Ended::Checked),
             _ => return Err(Ended::Broke("no hello at the start".into())),
         };
-        if let Some((refused, ended)) = unserved(&engine, guest.process) {
+        if let Some((refused, ended)) = unserved(&engine, guest.process, guest.storage.as_deref()) {
             let bytes = refused.encode().map_err(ChannelError::Wire)?;
             channel.send(&bytes, Instant::now() + guest.limits.answer)?;
             return Err(Ended::Broke(ended.into()));
@@ -211,7 +223,12 @@ impl Session {
         let far = boot_id(&*guest.machine);
         let own = channel.stream().local_addr().ok().map(|own| own.ip());
         let toward = Toward::of(guest.from, own);
-        let mut end = LocalEnd::new(Side::Far, &engine, guest.machine, toward);
+        let folder = guest.storage.filter(|_| of(&engine).far_end == FarEnd::File);
+        // The only end of a disk is the near one of its record.
+        let mut end = match folder.clone().map(Subject::File) {
+            Some(file) => LocalEnd::new(Side::Near, &engine, guest.machine, file),
+            None => LocalEnd::new(Side::Far, &engine, guest.machine, toward),
+        };
         end.share_machine(!far.is_empty() && far == near);
         if let Some(ledger) = guest.changes {
             end.allow_changes(ledger);
@@ -222,6 +239,7 @@ impl Session {
             lines: guest.lines,
             done: Done::default(),
             end,
+            folder: folder.map(Subject::File),
             sets: HashMap::new(),
             membership: guest.membership,
             limits: guest.limits,
@@ -283,6 +301,9 @@ impl Session {
         }
         let (beside, limits) = (self.taken(), self.limits.plan);
         let own = Taken::of(plan, self.end.room(plan)).holding(self.end.descriptors());
+        if let Some(what) = self.folder.as_ref().and_then(|_| too_large(plan)) {
+            return self.not_allowed(&what, "use a smaller --size".to_owned());
+        }
         if let Err(what) = limits.set(plan, own, beside) {
             let hint = self.hint(beside.and(own));
             return self.not_allowed(&what, hint);
@@ -356,7 +377,11 @@ impl Session {
             stop: &self.stop,
             until: self.until,
         };
-        match self.end.connect(set, offer, &mut waiter) {
+        let connected = match &self.folder {
+            Some(folder) => self.end.connect(set, offer, &mut NoLines(folder)),
+            None => self.end.connect(set, offer, &mut waiter),
+        };
+        match connected {
             Ok(end) => {
                 held.connected = true;
                 self.answer(&Answer::Connected { end })
@@ -497,6 +522,24 @@ impl Session {
     fn refuse(&mut self, what: &str) -> Result<(), Ended> {
         self.answer(&Answer::Refused { what: what.into(), hint: String::new() })
     }
+}
+
+impl Drop for Session {
+    /// Gives back the space of the file in which the client measured the disk.
+    fn drop(&mut self) {
+        if self.folder.is_some() {
+            forget_files();
+        }
+    }
+}
+
+/// Largest file that a client may make in the folder of the server.
+const LARGEST: Bytes = Bytes(16 << 30);
+
+/// The file of a set, in words, if it is larger than a client may make it.
+fn too_large(plan: &SetPlan) -> Option<String> {
+    let size = Bytes(plan.knobs.options.number(file::FILE_SIZE.key).unwrap_or(0));
+    (size > LARGEST).then(|| format!("a file of {size} (at most {LARGEST})"))
 }
 
 fn decode(bytes: &[u8]) -> Result<Ask, Ended> {

@@ -260,6 +260,7 @@ fn a_port_in_use_is_told() {
         machine: Arc::new(Blank("far")),
         changes: None,
         process: false,
+        storage: None,
         log: Arc::new(|_| ()),
     });
     let error = second.err().expect("two servers on one port");

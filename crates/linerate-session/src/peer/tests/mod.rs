@@ -93,6 +93,7 @@ impl Harness {
             machine: Arc::new(Blank("far")),
             changes,
             process: false,
+            storage: None,
             log: Arc::new(move |line| sink.lock().unwrap().push(line.to_owned())),
         })
         .unwrap();

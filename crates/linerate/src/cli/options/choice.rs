@@ -56,8 +56,8 @@ pub(crate) enum SweepFactor {
     Size,
     /// 1, 2, 4 and so on to --streams connections (64): finds the number from which more gain nothing.
     Streams,
-    /// RDMA: 1 to 1024 requests in flight on each queue pair, as far as the device allows: finds the number from
-    /// which more gain nothing.
+    /// RDMA and files: 1 to 1024 operations in flight on each queue pair or thread, as far as the device allows:
+    /// finds the number from which more gain nothing.
     Depth,
     /// RDMA: 1 to 64 queue pairs of each stream: finds the number from which more gain nothing.
     Qps,
@@ -97,6 +97,8 @@ pub(crate) enum RowSet {
     Nvme,
     /// What one program does at a time: SEQ 1M Q1 T1, RND 4K Q1 T1.
     Real,
+    /// Only writes, SEQ 1M Q8 T1, for 60 s or --time: whether they become slower, and after how many bytes.
+    Sustained,
 }
 
 /// How a message of round trips is sent.

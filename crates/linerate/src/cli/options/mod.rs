@@ -320,6 +320,11 @@ pub(crate) struct Serve {
           require_equals = true, default_missing_value = "5201")]
     pub(crate) iperf3: Option<PortNumber>,
 
+    /// Let clients measure the disk that holds this folder, by a file of linerate's own there, of 16 GiB at
+    /// most. It has no name, and is gone when the client leaves
+    #[arg(long, env = "LINERATE_SERVE_STORAGE", value_name = "DIR")]
+    pub(crate) storage: Option<String>,
+
     /// Let clients change settings of this host for experiments: limits of buffers and queues, offloads
     /// and `rps_cpus`. Needs root. Each setting is restored after its experiment or session, or by the
     /// next start if linerate is killed
@@ -386,7 +391,7 @@ pub(crate) struct Disk {
     #[arg(long, env = "LINERATE_ROWS", value_name = "SET", value_enum)]
     pub(crate) rows: Option<RowSet>,
 
-    /// Measuring time of each row and direction [default: 5s]
+    /// Measuring time of each row and direction [default: 3s, and less for writes of a fast disk]
     #[arg(short, long, env = "LINERATE_DISK_TIME", value_name = "TIME")]
     pub(crate) time: Option<ProbeTime>,
 
@@ -394,6 +399,21 @@ pub(crate) struct Disk {
     /// overwritten, from its beginning [default: the whole disk]
     #[arg(short, long, env = "LINERATE_DISK_SIZE", value_name = "SIZE")]
     pub(crate) size: Option<FileSize>,
+
+    /// Measure with each value of one factor in turn, in place of rows, up to where more gain nothing
+    #[arg(
+        long,
+        env = "LINERATE_DISK_SWEEP",
+        value_name = "FACTOR",
+        value_enum,
+        conflicts_with = "rows"
+    )]
+    pub(crate) sweep: Option<SweepFactor>,
+
+    /// Server of a mounted folder, where `linerate serve --storage DIR` runs: its disk, the network and the
+    /// mount are measured in turn, and the least is named
+    #[arg(long, env = "LINERATE_DISK_SERVER", value_name = "HOST")]
+    pub(crate) server: Option<String>,
 }
 
 // Options that only the demonstration has.

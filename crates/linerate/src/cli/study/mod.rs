@@ -5,6 +5,7 @@
 
 pub(super) mod layers;
 pub(super) mod loads;
+pub(super) mod mount;
 pub(super) mod repeat;
 pub(super) mod rows;
 pub(super) mod sizes;

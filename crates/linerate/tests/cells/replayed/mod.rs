@@ -2,6 +2,7 @@
 //! with slightly too little of the effect.
 
 mod cpu;
+mod disks;
 mod ports;
 mod queues;
 mod verbs;
@@ -44,6 +45,7 @@ fn replays() -> impl Iterator<Item = &'static Replay> {
         .chain(verbs::REPLAYS)
         .chain(queues::REPLAYS)
         .chain(ways::REPLAYS)
+        .chain(disks::REPLAYS)
 }
 
 impl Replay {
